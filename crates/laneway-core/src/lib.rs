@@ -1,1 +1,43 @@
-//! Placeholder.
+//! The words of Laneway as types, and the seams that stores implement.
+//!
+//! Everything here is plain data, a limit with a name, or a trait. Nothing runs, nothing does I/O (the one
+//! exception is [`clock::SystemClock`], the only place where real time is read), and nothing serialises: the
+//! encodings belong to the stores and to the edge.
+//!
+//! Reading order: [`ids`] and [`event`] (the nouns), [`store`] (the twelve transitions a store offers),
+//! [`documents`] and [`wakeups`] (the two small seams beside it), [`error`] (what a caller does next).
+
+pub mod clock;
+pub mod documents;
+pub mod durability;
+pub mod error;
+pub mod event;
+pub mod ids;
+pub mod job;
+pub mod key;
+pub mod lane;
+pub mod limits;
+pub mod status;
+pub mod store;
+pub mod stream;
+pub mod wakeups;
+pub mod window;
+
+pub use bytes::Bytes;
+pub use clock::{Clock, ManualClock, Steady, SystemClock, Timestamp};
+pub use documents::{Document, Documents};
+pub use durability::{Capabilities, Durability};
+pub use error::{Conflict, ConflictReason, FullReason, Refusal, Result, StoreError};
+pub use event::{Delay, DelayMode, Draft, Due, Event, Headers, JobDraft, JobMark, Kind, StartAfter};
+pub use ids::{
+    CommitId, EventId, Fence, Incarnation, Nonce, Partition, ProcessorId, Ref, RunFence, Seat, Seq, Shard,
+    StreamId, Term, TokenId,
+};
+pub use job::{JobId, JobNumber};
+pub use key::Key;
+pub use lane::{Block, BlockKind, Claim, LaneName, LaneRecord};
+pub use status::{Status, Terminal};
+pub use store::Store;
+pub use stream::{Mode, ProcessorInfo, ShardInfo, StartAt, StreamInfo, StreamSettings};
+pub use wakeups::{Topic, Wakeups};
+pub use window::{Passed, Window};

@@ -1,0 +1,63 @@
+//! Every limit of the model, named, with the reason for its value. A caller that passes one gets a
+//! [`crate::Refusal`] which names the field, the value and the limit, before anything has an effect.
+
+use std::time::Duration;
+
+/// Longest key in bytes: long enough for a path-like name, short enough to sit in an index page.
+pub const KEY_BYTES_MAX: usize = 512;
+/// Longest event type in bytes.
+pub const KIND_BYTES_MAX: usize = 128;
+/// Longest name of a stream or processor in bytes.
+pub const NAME_BYTES_MAX: usize = 128;
+/// Longest payload of one event in bytes.
+pub const DATA_BYTES_MAX: usize = 1 << 20;
+/// Most headers of one event.
+pub const HEADERS_MAX: usize = 64;
+/// Longest sum of names and values of the headers of one event in bytes.
+pub const HEADERS_BYTES_MAX: usize = 16 << 10;
+/// Most events in one append.
+pub const EVENTS_PER_APPEND_MAX: usize = 1_000;
+/// Most payload bytes in one append.
+pub const APPEND_BYTES_MAX: usize = 16 << 20;
+/// Longest dedup id in bytes.
+pub const DEDUP_ID_BYTES_MAX: usize = 256;
+/// Longest object or state value in bytes.
+pub const VALUE_BYTES_MAX: usize = 1 << 20;
+/// Most emits of one commit.
+pub const EMITS_PER_COMMIT_MAX: usize = 10_000;
+/// Most bytes of everything in one commit together.
+pub const COMMIT_BYTES_MAX: usize = 24 << 20;
+/// Longest result that a commit may carry inside; longer ones are stashed in chunks first.
+pub const RESULT_INLINE_BYTES_MAX: usize = 1 << 20;
+/// Longest result of a job in bytes.
+pub const RESULT_BYTES_MAX: usize = 16 << 20;
+/// Longest chunk of a stashed result in bytes.
+pub const CHUNK_BYTES_MAX: usize = 1 << 20;
+/// Longest text of a cause, reason or error kept with an event.
+pub const CAUSE_BYTES_MAX: usize = 16 << 10;
+/// Highest number of streams ever created in one store: what a job id has room for.
+pub const STREAMS_MAX: u32 = (1 << 13) - 1;
+/// Most partitions of one stream: what a job id has room for.
+pub const PARTITIONS_MAX: u32 = 1 << 12;
+/// Highest event id or schedule number: what a job id has room for.
+pub const NUMBER_MAX: u64 = (1 << 48) - 1;
+/// How far the ids of a shard jump when its store turns out to have lost a tail (contract 1.4).
+pub const ADOPTION_JUMP: u64 = 1 << 20;
+/// How many ids above the floor a seat may have settled out of order (contract 1.9).
+pub const WINDOW_IDS: u64 = 65_536;
+/// Most entries of a page of any list.
+pub const PAGE_MAX: usize = 10_000;
+/// Most payload bytes in one page of a read, so that a page is bounded whatever the events are.
+pub const PAGE_BYTES_MAX: usize = 8 << 20;
+/// How long a request's token is remembered after it was applied.
+pub const TOKEN_KEEP: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long `take` leaves a result readable (contract 1.12).
+pub const TAKE_GRACE: Duration = Duration::from_secs(10 * 60);
+/// Longest time an event with `delay_mode = "hold"` may hold up its lane (contract 1.10).
+pub const HOLD_MAX: Duration = Duration::from_secs(60 * 60);
+/// Longest delay: ten years, so that a mistyped unit is noticed.
+pub const DELAY_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
+/// Longest life of a stashed chunk that no commit has named.
+pub const CHUNK_KEEP: Duration = Duration::from_secs(60 * 60);
+/// Longest name of a document in bytes.
+pub const DOCUMENT_NAME_BYTES_MAX: usize = 256;

@@ -1,0 +1,23 @@
+//! Trim: what retention allows to go.
+
+use crate::ids::{EventId, Shard};
+
+/// Trims one shard by its stream's settings and the store's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trim {
+    /// Where.
+    pub shard: Shard,
+}
+
+/// What went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trimmed {
+    /// First id still there.
+    pub first: EventId,
+    /// Events that went now.
+    pub events: u64,
+    /// Of these, how many no processor had ever been registered for.
+    pub expired: u64,
+    /// Dead letters, dedup ids, job ends, tokens and chunks that went.
+    pub rows: u64,
+}

@@ -1,0 +1,141 @@
+//! Streams and processors as the store registers them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::clock::Timestamp;
+use crate::error::Refusal;
+use crate::ids::{EventId, Incarnation, ProcessorId, Shard, StreamId, Term};
+use crate::limits;
+
+/// Which events of a lane run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// All of them.
+    #[default]
+    Queue,
+    /// Only the newest generation.
+    Latest,
+}
+
+/// What a stream is asked to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamSettings {
+    /// How many partitions. Default 16.
+    pub partitions: u32,
+    /// Which events run. Default queue.
+    pub mode: Mode,
+    /// How long events stay readable after every processor passed them. Default 7 days.
+    pub keep: Duration,
+    /// Most events waiting, over all partitions; each partition gets an equal part. Default none.
+    pub max_pending: Option<u64>,
+    /// Most dedup ids remembered per partition; the oldest go first. Default 100,000.
+    pub dedup_max: u64,
+    /// How long dead letters are kept. Default 30 days.
+    pub dead_keep: Duration,
+}
+
+impl Default for StreamSettings {
+    fn default() -> Self {
+        let day = Duration::from_secs(24 * 60 * 60);
+        Self {
+            partitions: 16,
+            mode: Mode::Queue,
+            keep: 7 * day,
+            max_pending: None,
+            dedup_max: 100_000,
+            dead_keep: 30 * day,
+        }
+    }
+}
+
+impl StreamSettings {
+    /// Refuses what no store can be.
+    pub fn check(&self) -> Result<(), Refusal> {
+        if self.partitions == 0 || self.partitions > limits::PARTITIONS_MAX {
+            let limit = format!("1 to {}", limits::PARTITIONS_MAX);
+            return Err(Refusal::new("partitions", self.partitions.to_string(), limit));
+        }
+        if self.max_pending == Some(0) {
+            return Err(Refusal::new("max_pending", "0", "at least 1 (leave it out for no bound)"));
+        }
+        Ok(())
+    }
+}
+
+/// Where a processor begins on a stream that has events already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StartAt {
+    /// The first event there is.
+    #[default]
+    Beginning,
+    /// The first event to come.
+    End,
+    /// The first event with this id or a higher one, in every partition.
+    Id(EventId),
+    /// The first event of this time or a later one.
+    Time(Timestamp),
+}
+
+/// A stream as registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamInfo {
+    /// Its number.
+    pub id: StreamId,
+    /// Its name.
+    pub name: String,
+    /// Grows with every change of its definition.
+    pub version: u64,
+    /// What it was asked to be.
+    pub settings: StreamSettings,
+    /// Version of the rule from keys to partitions.
+    pub layout: u32,
+    /// Its processors, by number.
+    pub processors: Vec<ProcessorInfo>,
+}
+
+impl StreamInfo {
+    /// The shard of a partition.
+    pub fn shard(&self, partition: crate::ids::Partition) -> Shard {
+        Shard { stream: self.id, partition }
+    }
+}
+
+/// A processor as registered: trim respects it until it is removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessorInfo {
+    /// Its number.
+    pub id: ProcessorId,
+    /// Its name, unique in the store.
+    pub name: String,
+    /// Policy and handler, as the engine wrote them; opaque here.
+    pub settings: Bytes,
+}
+
+/// What a shard keeps about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardInfo {
+    /// Life of the store that wrote it last.
+    pub incarnation: Incarnation,
+    /// How often it was adopted.
+    pub adoptions: u32,
+    /// Layout it belongs to.
+    pub layout: u32,
+    /// Appends are refused for good: its keys moved.
+    pub sealed: bool,
+    /// First id it ever gives: above every parent's head.
+    pub first_id: EventId,
+    /// Lowest term it gives: above every parent's.
+    pub first_term: Term,
+    /// Last id given.
+    pub head: EventId,
+    /// Last schedule number given.
+    pub scheduled: u64,
+    /// Ids up to this are gone.
+    pub trimmed: EventId,
+    /// Time of its newest event; log time never goes back.
+    pub time: Timestamp,
+    /// Ids that were never given: (first, last) of each jump.
+    pub gaps: Vec<(EventId, EventId)>,
+}
