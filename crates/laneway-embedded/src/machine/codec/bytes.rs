@@ -1,0 +1,176 @@
+//! The primitives: an encoder over a growing buffer and a decoder that never panics.
+
+use bytes::Bytes;
+use laneway_core::StoreError;
+
+/// The bytes are not what was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+impl Malformed {
+    /// The error for a caller who knows what was being read.
+    pub(crate) fn in_what(self, what: impl Into<String>) -> StoreError {
+        StoreError::Corrupt { what: what.into() }
+    }
+}
+
+/// Writes primitives to the end of a buffer.
+pub(crate) trait Encoder {
+    fn u8(&mut self, value: u8);
+    fn u32(&mut self, value: u32);
+    fn u64(&mut self, value: u64);
+    fn u128(&mut self, value: u128);
+    /// Seven bits a byte, low first.
+    fn varint(&mut self, value: u64);
+    /// A length and the bytes.
+    fn bytes(&mut self, value: &[u8]);
+}
+
+impl Encoder for Vec<u8> {
+    fn u8(&mut self, value: u8) {
+        self.push(value);
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn u128(&mut self, value: u128) {
+        self.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.push((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        self.push(value as u8);
+    }
+
+    fn bytes(&mut self, value: &[u8]) {
+        self.varint(value.len() as u64);
+        self.extend_from_slice(value);
+    }
+}
+
+/// Reads primitives from the front of shared bytes; slices share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Decoder {
+    bytes: Bytes,
+    at: usize,
+}
+
+impl Decoder {
+    pub(crate) fn new(bytes: Bytes) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    /// How many bytes were read so far.
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let chunk = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<N>()).ok_or(Malformed)?;
+        self.at += N;
+        Ok(*chunk)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, Malformed> {
+        self.take::<1>().map(|bytes| bytes[0])
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    pub(crate) fn u128(&mut self) -> Result<u128, Malformed> {
+        self.take().map(u128::from_le_bytes)
+    }
+
+    pub(crate) fn varint(&mut self) -> Result<u64, Malformed> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.u8()?;
+            let bits = u64::from(byte & 0x7f);
+            if shift == 63 && bits > 1 {
+                return Err(Malformed);
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(Malformed)
+    }
+
+    /// A varint that is a count or length in memory.
+    pub(crate) fn len(&mut self) -> Result<usize, Malformed> {
+        usize::try_from(self.varint()?).map_err(|_| Malformed)
+    }
+
+    pub(crate) fn bytes(&mut self) -> Result<Bytes, Malformed> {
+        let len = self.len()?;
+        let end = self.at.checked_add(len).filter(|end| *end <= self.bytes.len()).ok_or(Malformed)?;
+        let slice = self.bytes.slice(self.at..end);
+        self.at = end;
+        Ok(slice)
+    }
+
+    /// Passes over bytes that were announced with their length.
+    pub(crate) fn skip(&mut self, len: usize) -> Result<(), Malformed> {
+        self.at = self.at.checked_add(len).filter(|end| *end <= self.bytes.len()).ok_or(Malformed)?;
+        Ok(())
+    }
+
+    /// Nothing may be left over.
+    pub(crate) fn finish(self) -> Result<(), Malformed> {
+        if self.is_empty() { Ok(()) } else { Err(Malformed) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn primitives_read_back_as_written(a: u8, b: u32, c: u64, d: u128, e: u64, f: Vec<u8>) {
+            let mut buffer = Vec::new();
+            buffer.u8(a);
+            buffer.u32(b);
+            Encoder::u64(&mut buffer, c);
+            buffer.u128(d);
+            buffer.varint(e);
+            Encoder::bytes(&mut buffer, &f);
+            let mut decoder = Decoder::new(buffer.into());
+            prop_assert_eq!(decoder.u8(), Ok(a));
+            prop_assert_eq!(decoder.u32(), Ok(b));
+            prop_assert_eq!(decoder.u64(), Ok(c));
+            prop_assert_eq!(decoder.u128(), Ok(d));
+            prop_assert_eq!(decoder.varint(), Ok(e));
+            prop_assert_eq!(decoder.bytes(), Ok(Bytes::from(f)));
+            prop_assert_eq!(decoder.finish(), Ok(()));
+        }
+
+        #[test]
+        fn any_bytes_decode_or_are_refused(bytes: Vec<u8>) {
+            let mut decoder = Decoder::new(bytes.into());
+            while decoder.bytes().is_ok() && decoder.varint().is_ok() {}
+        }
+    }
+}

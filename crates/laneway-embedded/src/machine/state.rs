@@ -1,0 +1,201 @@
+//! What the rules read and write. The two stores implement it: one keeps it in maps, the other also writes
+//! every change into the frame of the group that is being committed.
+//!
+//! A rule checks everything it must before its first change, so no change is ever taken back.
+//!
+//! Four kinds of state, by how hot they are:
+//! - shards and seats are few and stay in memory whole;
+//! - events and job ends go to the log and are found by id;
+//! - tails (the end of every lane) follow from the events pushed;
+//! - everything else are rows: an ordered map from bytes to bytes, cut into [`Table`]s.
+
+use bytes::Bytes;
+use laneway_core::store::{JobEnd, SeatStatus};
+use laneway_core::{
+    CommitId, Event, EventId, Fence, Incarnation, Key, ProcessorId, Result, Seat, Seq, Shard, ShardInfo, Steady,
+    StreamId, StreamInfo, Timestamp, Window,
+};
+
+/// The store's two clocks at the moment of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Now {
+    /// Calendar time.
+    pub(crate) calendar: Timestamp,
+    /// Steady time, which goes on over restarts of the store.
+    pub(crate) steady: Steady,
+}
+
+/// The end of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tail {
+    pub(crate) id: EventId,
+    pub(crate) seq: Seq,
+    pub(crate) generation: Option<u64>,
+    pub(crate) incarnation: u64,
+    pub(crate) deleted: bool,
+}
+
+impl Tail {
+    /// The tail of a lane after this event joined it; `None` for a keyless event.
+    pub(crate) fn of(event: &Event) -> Option<Self> {
+        Some(Self {
+            id: event.id,
+            seq: event.seq?,
+            generation: event.generation,
+            incarnation: event.incarnation,
+            deleted: event.delete,
+        })
+    }
+}
+
+/// A seat, whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SeatState {
+    pub(crate) head: SeatHead,
+    pub(crate) window: Window,
+}
+
+/// A seat without its window: small, written with every commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SeatHead {
+    pub(crate) fence: Fence,
+    pub(crate) node: Bytes,
+    /// How the owner before ended; answered by a repeated seize too.
+    pub(crate) was_clean: bool,
+    /// The owner said that nothing runs any more.
+    pub(crate) clean: bool,
+    pub(crate) last_commit: Option<CommitId>,
+    pub(crate) request_no: u64,
+    pub(crate) requests_applied: u64,
+    pub(crate) emitted: u64,
+    pub(crate) forwarded: u64,
+    pub(crate) status: SeatStatus,
+    /// Life of the processor: part of the key of lane rows and of the emit origin.
+    pub(crate) incarnation: u32,
+    /// Life of the states: part of the key of state rows; a reset that clears them begins the next.
+    pub(crate) states_life: u32,
+}
+
+/// An ended job as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredEnd {
+    pub(crate) end: JobEnd,
+    pub(crate) keep_until: Timestamp,
+}
+
+/// The kinds of rows. The number is the first byte of the stored key, so it never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub(crate) enum Table {
+    /// Counters and other single values of the store.
+    Store = 1,
+    /// Documents, by name.
+    Document = 2,
+    /// (shard, key) -> object version and bytes.
+    Object = 3,
+    /// (shard, key or none, dedup id) -> receipt, body hash, until.
+    Dedup = 4,
+    /// (shard, until, dedup row) -> nothing: the order in which dedup entries go.
+    DedupOrder = 5,
+    /// (shard, source) -> term, highest number.
+    Source = 6,
+    /// (shard, ticket) -> due, accepted at, draft.
+    Schedule = 7,
+    /// (shard, clock kind, due, ticket) -> nothing.
+    ScheduleDue = 8,
+    /// (shard, id) -> priority.
+    Urgent = 9,
+    /// (shard, ticket) -> event id, or the end of a job that never joined its lane.
+    ScheduledJob = 10,
+    /// (shard, event id) -> changed end of life of a job's end; zero for forgotten.
+    JobLife = 11,
+    /// (shard, event id, nonce, index) -> kept until, chunk.
+    Chunk = 12,
+    /// (seat, life, lane) -> lane record.
+    Lane = 13,
+    /// (seat, life, clock kind, due, lane) -> nothing.
+    LaneDue = 14,
+    /// (seat, life, block kind, lane) -> nothing.
+    LaneBlock = 15,
+    /// (seat, life, lane, id) -> nothing.
+    Siding = 16,
+    /// (seat, life, id) -> lane: which ids retention must keep for sidings.
+    SidedId = 17,
+    /// (seat, states life, key) -> version, bytes.
+    LaneState = 18,
+    /// (seat, life, id) -> end other than done.
+    Ending = 19,
+    /// (seat, id) -> dead letter.
+    Dead = 20,
+    /// (seat, number) -> emit.
+    Outbox = 21,
+    /// (seat, number) -> token, op.
+    Request = 22,
+    /// (seat, token) -> number, applied until.
+    RequestToken = 23,
+}
+
+/// What the rules read and write.
+pub(crate) trait State {
+    /// Which life of the store this is.
+    fn incarnation(&self) -> Incarnation;
+
+    /// A stream's definition.
+    fn stream(&self, stream: StreamId) -> Option<&StreamInfo>;
+    /// Every stream, by number.
+    fn streams(&self) -> Vec<&StreamInfo>;
+    /// Creates or changes a stream's definition.
+    fn put_stream(&mut self, stream: StreamInfo);
+    /// Removes a stream's definition with its shards, events, tails and job ends. Rows go by [`State::forget`].
+    fn remove_stream(&mut self, stream: StreamId);
+
+    /// A shard.
+    fn shard(&self, shard: Shard) -> Option<&ShardInfo>;
+    /// Creates a shard or changes it as a whole; head and time follow from [`State::push`] without this.
+    fn put_shard(&mut self, shard: Shard, info: ShardInfo);
+
+    /// The end of a lane.
+    fn tail(&self, shard: Shard, key: &Key) -> Result<Option<Tail>>;
+    /// Ends of the lanes of a shard after this key, by key.
+    fn tails(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Key, Tail)>>;
+    /// An event joins its lane: it has the id after the head. Head, time and tail of the lane follow.
+    fn push(&mut self, shard: Shard, event: Event);
+    /// One event; `None` if it never was or is trimmed.
+    fn event(&self, shard: Shard, id: EventId) -> Result<Option<Event>>;
+    /// The first event at or after this time that is still there; `None` if all are older.
+    fn first_since(&self, shard: Shard, time: Timestamp) -> Result<Option<EventId>>;
+
+    /// A seat.
+    fn seat(&self, seat: Seat) -> Option<&SeatState>;
+    /// Creates a seat or replaces it with its window.
+    fn put_seat(&mut self, seat: Seat, state: SeatState);
+    /// Changes a seat's head and marks ids; the window's floor follows.
+    fn advance_seat(&mut self, seat: Seat, head: SeatHead, passed: &laneway_core::Passed);
+    /// Removes a seat. Its rows go by [`State::forget`].
+    fn remove_seat(&mut self, seat: Seat);
+
+    /// Keeps the end of a job. There is none yet.
+    fn end_job(&mut self, shard: Shard, end: StoredEnd);
+    /// The end of a job as it was written; its life may have been shortened since (`Table::JobLife`).
+    fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>>;
+    /// Ends of jobs of a shard after this id, by id.
+    fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>>;
+
+    /// One row.
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>>;
+    /// Rows whose key begins with `prefix` and is greater than `after`, ascending. Keys come without the table.
+    fn scan(&self, table: Table, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Bytes, Bytes)>>;
+    /// Writes a row.
+    fn put(&mut self, table: Table, key: &[u8], value: &[u8]);
+    /// Removes a row, if it is there.
+    fn delete(&mut self, table: Table, key: &[u8]);
+    /// Drops all rows that begin with this prefix. Nobody reads them again: ids and lives are never reused.
+    fn forget(&mut self, table: Table, prefix: &[u8]);
+
+    /// Every seat of a shard's registered processors.
+    fn seats(&self, shard: Shard) -> Vec<(ProcessorId, &SeatState)> {
+        let processors = self.stream(shard.stream).map(|stream| &stream.processors[..]).unwrap_or_default();
+        let seats = processors.iter().map(|processor| (processor.id, Seat { shard, processor: processor.id }));
+        seats.filter_map(|(id, seat)| self.seat(seat).map(|state| (id, state))).collect()
+    }
+}
