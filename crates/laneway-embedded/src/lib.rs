@@ -3,5 +3,7 @@
 //! Reading order: [`machine`](self) holds the rules, one file per transition; `memory` keeps their state in maps;
 //! [`file`] keeps it in a log and an index on disk.
 
+pub mod file;
+
 mod machine;
 mod memory;

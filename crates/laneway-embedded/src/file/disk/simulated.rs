@@ -1,0 +1,1 @@
+//! An in-memory disk for tests, with power cuts and failing calls.

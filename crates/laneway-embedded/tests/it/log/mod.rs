@@ -1,0 +1,1 @@
+//! The log on simulated and real disks.

@@ -1,0 +1,3 @@
+//! Integration tests of the embedded stores.
+
+mod log;
