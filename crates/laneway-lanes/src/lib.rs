@@ -1,1 +1,4 @@
 //! Placeholder.
+pub mod executor;
+pub mod table;
+pub use executor::*;

@@ -1,0 +1,215 @@
+//! One run of a handler: called and polled behind a panic fence, with a deadline and a way to stop it.
+//!
+//! A run that is ready at its first poll never becomes more than a value on the worker's stack. Decides how the run
+//! went; what that means for the lane is the table's business.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::entry::{Held, Stoppable};
+use super::hub::{Job, Settled};
+use super::outcome::{Cause, End, Failure, Outcome, panic_message};
+use super::run::{Done, Run};
+use super::seam::{Clock, Timer};
+use super::settings::Settings;
+use crate::table::{Tick, Verdict};
+
+/// A place for one handler future. Reused while handlers are ready at once, so that they cost no allocation.
+pub(super) type Seat<F> = Pin<Box<Option<F>>>;
+
+/// What every run of one executor shares.
+#[derive(Debug, Clone)]
+pub(super) struct Rules {
+    pub(super) clock: Clock,
+    pub(super) attempts_max: u32,
+    pub(super) timeout: Option<Duration>,
+    pub(super) stop_grace: Duration,
+}
+
+impl Rules {
+    pub(super) fn new(settings: &Settings, clock: Clock) -> Self {
+        Self {
+            clock,
+            attempts_max: settings.attempts_max,
+            timeout: settings.timeout,
+            stop_grace: settings.stop_grace,
+        }
+    }
+}
+
+/// What a poll of a handler came to.
+pub(super) enum Polled<R, E> {
+    Pending,
+    Answered(Outcome<R, E>),
+    Panicked(String),
+}
+
+/// Calls the handler and polls its future once, both behind the panic fence.
+pub(super) fn begin<F, R, E>(seat: &mut Seat<F>, call: impl FnOnce() -> F, context: &mut Context<'_>) -> Polled<R, E>
+where
+    F: Future<Output = Outcome<R, E>>,
+{
+    fenced(seat, |seat| {
+        seat.as_mut().set(Some(call()));
+        poll_seat(seat, context)
+    })
+}
+
+fn poll_seat<F: Future>(seat: &mut Seat<F>, context: &mut Context<'_>) -> Poll<F::Output> {
+    let future = seat.as_mut().as_pin_mut().expect("a run under way has its future");
+    future.poll(context)
+}
+
+/// Polls behind the fence, and empties the seat behind it too: a destructor may panic as well.
+fn fenced<F, R, E>(seat: &mut Seat<F>, poll: impl FnOnce(&mut Seat<F>) -> Poll<Outcome<R, E>>) -> Polled<R, E> {
+    match catch_unwind(AssertUnwindSafe(|| poll(seat))) {
+        Ok(Poll::Pending) => Polled::Pending,
+        Ok(Poll::Ready(outcome)) => match vacate(seat) {
+            Ok(()) => Polled::Answered(outcome),
+            Err(panic) => Polled::Panicked(panic_message(&*panic)),
+        },
+        Err(panic) => {
+            // What the destructor says on top of the first panic adds nothing.
+            drop(vacate(seat));
+            Polled::Panicked(panic_message(&*panic))
+        }
+    }
+}
+
+fn vacate<F>(seat: &mut Seat<F>) -> Result<(), Box<dyn Any + Send>> {
+    catch_unwind(AssertUnwindSafe(|| seat.as_mut().set(None)))
+}
+
+/// The run a job stands for.
+pub(super) fn run_of<K, V, R, E>(job: &mut Job<K, V, R, E>, rules: &Rules, now: Tick) -> Run<K, V>
+where
+    K: Clone,
+    V: Send + Sync + 'static,
+    R: Send + 'static,
+    E: Send + 'static,
+{
+    let last_done = job.last_done.take().map(|last| Done {
+        id: last.id,
+        version: last.version,
+        held: last.payload.map(|entry| entry as Arc<dyn Held<V>>),
+    });
+    Run {
+        key: job.key.clone(),
+        id: job.id,
+        attempt: job.attempt,
+        version: job.version,
+        held: Arc::clone(&job.payload) as Arc<dyn Held<V>>,
+        last_done,
+        deadline: rules.timeout.map(|timeout| now.after(timeout)),
+        clock: rules.clock,
+    }
+}
+
+/// Turns a handler's answer into a verdict for the table and an end for the ticket.
+pub(super) fn settle<K, V, R, E>(
+    job: Job<K, V, R, E>,
+    polled: Polled<R, E>,
+    rules: &Rules,
+) -> Option<Settled<K, V, R, E>> {
+    let attempts = job.attempt;
+    let failed = |cause| (Verdict::Failed, Some(End::Failed(Failure { cause, attempts })));
+    let (verdict, end) = match polled {
+        Polled::Pending => return None,
+        Polled::Answered(Outcome::Done(value)) => (Verdict::Done, Some(End::Done(value))),
+        Polled::Answered(Outcome::Retry { after, .. }) if attempts < rules.attempts_max => {
+            (Verdict::RetryAt(rules.clock.now().after(after)), None)
+        }
+        Polled::Answered(Outcome::Retry { error, .. } | Outcome::Fail(error)) => failed(Cause::Handler(error)),
+        Polled::Panicked(message) => failed(Cause::Panicked(message)),
+    };
+    Some(Settled { job, verdict, end, ending: None })
+}
+
+/// A run whose handler was not ready at once.
+pub(super) struct Attempt<K, V, R, E, F> {
+    job: Option<Job<K, V, R, E>>,
+    seat: Seat<F>,
+    rules: Rules,
+    limit: Limit,
+    timer: Option<Timer>,
+}
+
+/// What happens when the timer of an attempt fires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Limit {
+    /// The run has used up its time.
+    Deadline(Option<Tick>),
+    /// The run was asked to stop and has not.
+    Grace,
+}
+
+// Only the handler's future needs its place, and that is boxed.
+impl<K, V, R, E, F> Unpin for Attempt<K, V, R, E, F> {}
+
+impl<K, V, R, E, F> Attempt<K, V, R, E, F> {
+    pub(super) fn new(job: Job<K, V, R, E>, seat: Seat<F>, rules: Rules, started: Tick) -> Self {
+        let deadline = rules.timeout.map(|timeout| started.after(timeout));
+        let timer = deadline.map(|deadline| rules.clock.timer(deadline));
+        Self { job: Some(job), seat, rules, limit: Limit::Deadline(deadline), timer }
+    }
+
+    /// The job of an attempt that is given up because its worker is.
+    pub(super) fn abandon(mut self) -> Option<Job<K, V, R, E>> {
+        drop(vacate(&mut self.seat));
+        self.job.take()
+    }
+
+    fn cut_short(&mut self) -> (Verdict, Option<End<R, E>>) {
+        let attempts = self.job.as_ref().map_or(0, |job| job.attempt);
+        match (self.limit, self.rules.timeout) {
+            (Limit::Deadline(_), Some(timeout)) => {
+                let cause = Cause::TimedOut(timeout);
+                (Verdict::Failed, Some(End::Failed(Failure { cause, attempts })))
+            }
+            _ => (Verdict::Stopped, None),
+        }
+    }
+}
+
+impl<K, V, R, E, F> Future for Attempt<K, V, R, E, F>
+where
+    V: Send + Sync,
+    R: Send,
+    E: Send,
+    F: Future<Output = Outcome<R, E>>,
+{
+    type Output = Settled<K, V, R, E>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let polled = fenced(&mut this.seat, |seat| poll_seat(seat, context));
+        if !matches!(polled, Polled::Pending) {
+            let job = this.job.take().expect("an attempt is polled until it is over");
+            return settle(job, polled, &this.rules).map_or(Poll::Pending, Poll::Ready);
+        }
+        let entry = &this.job.as_ref().expect("an attempt is polled until it is over").payload;
+        if this.limit != Limit::Grace && entry.poll_stopped(context).is_ready() {
+            let grace_end = this.rules.clock.now().after(this.rules.stop_grace);
+            let sooner = matches!(this.limit, Limit::Deadline(Some(deadline)) if deadline < grace_end);
+            if !sooner {
+                this.limit = Limit::Grace;
+                this.timer = Some(this.rules.clock.timer(grace_end));
+            }
+        }
+        let fired = this.timer.as_mut().is_some_and(|timer| Pin::new(timer).poll(context).is_ready());
+        if !fired {
+            return Poll::Pending;
+        }
+        let (verdict, end) = this.cut_short();
+        // What the handler started elsewhere learns from its token that the run is over.
+        let job = this.job.take().expect("an attempt is polled until it is over");
+        job.payload.stop();
+        drop(vacate(&mut this.seat));
+        Poll::Ready(Settled { job, verdict, end, ending: None })
+    }
+}

@@ -1,0 +1,125 @@
+//! One push while it is in flight: its value, its end, and the request to stop it.
+//!
+//! One allocation shared by the table, the run and the ticket. Nothing here waits for a lock of the hub, and nobody
+//! is woken under a lock.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use super::outcome::End;
+use super::sync::{AtomicU64, Mutex, Ordering, lock};
+
+#[derive(Debug)]
+pub(super) struct Entry<V, R, E> {
+    value: V,
+    /// The push's number, 0 until it is admitted.
+    id: AtomicU64,
+    slot: Mutex<Slot<R, E>>,
+}
+
+#[derive(Debug)]
+struct Slot<R, E> {
+    end: Option<End<R, E>>,
+    listener: Option<Waker>,
+    stopped: bool,
+    stop_listeners: Vec<Waker>,
+}
+
+/// What a ticket sees of its push.
+pub(super) trait Awaited<R, E>: Send + Sync {
+    fn id(&self) -> u64;
+    fn poll_end(&self, context: &mut Context<'_>) -> Poll<End<R, E>>;
+}
+
+/// What a cancel token sees of its push.
+pub(super) trait Stoppable: Send + Sync {
+    fn is_stopped(&self) -> bool;
+    fn poll_stopped(&self, context: &mut Context<'_>) -> Poll<()>;
+}
+
+/// What a run sees of its push.
+pub(super) trait Held<V>: Stoppable {
+    fn value(&self) -> &V;
+}
+
+impl<V, R, E> Entry<V, R, E> {
+    pub(super) fn new(value: V) -> Self {
+        let slot = Slot { end: None, listener: None, stopped: false, stop_listeners: Vec::new() };
+        Self { value, id: AtomicU64::new(0), slot: Mutex::new(slot) }
+    }
+
+    pub(super) fn into_value(self) -> V {
+        self.value
+    }
+
+    /// Names the push. Called under the hub's lock, which also orders it before any reader.
+    pub(super) fn name(&self, id: u64) {
+        self.id.store(id, Ordering::Relaxed);
+    }
+
+    /// Gives the end to whoever awaits it. An entry that nobody else holds has no one to tell.
+    pub(super) fn resolve(self: Arc<Self>, end: End<R, E>) {
+        if Arc::strong_count(&self) == 1 {
+            return;
+        }
+        let listener = {
+            let mut slot = lock(&self.slot);
+            slot.end = Some(end);
+            slot.listener.take()
+        };
+        if let Some(listener) = listener {
+            listener.wake();
+        }
+    }
+
+    /// Asks the run to stop.
+    pub(super) fn stop(&self) {
+        let listeners = {
+            let mut slot = lock(&self.slot);
+            slot.stopped = true;
+            std::mem::take(&mut slot.stop_listeners)
+        };
+        listeners.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl<V: Send + Sync, R: Send, E: Send> Awaited<R, E> for Entry<V, R, E> {
+    fn id(&self) -> u64 {
+        self.id.load(Ordering::Relaxed)
+    }
+
+    fn poll_end(&self, context: &mut Context<'_>) -> Poll<End<R, E>> {
+        let mut slot = lock(&self.slot);
+        if let Some(end) = slot.end.take() {
+            return Poll::Ready(end);
+        }
+        match &mut slot.listener {
+            Some(listener) => listener.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+impl<V: Send + Sync, R: Send, E: Send> Stoppable for Entry<V, R, E> {
+    fn is_stopped(&self) -> bool {
+        lock(&self.slot).stopped
+    }
+
+    fn poll_stopped(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut slot = lock(&self.slot);
+        if slot.stopped {
+            return Poll::Ready(());
+        }
+        if !slot.stop_listeners.iter().any(|listener| listener.will_wake(context.waker())) {
+            slot.stop_listeners.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl<V: Send + Sync, R: Send, E: Send> Held<V> for Entry<V, R, E> {
+    fn value(&self) -> &V {
+        &self.value
+    }
+}

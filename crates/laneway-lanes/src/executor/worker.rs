@@ -1,0 +1,156 @@
+//! A worker: takes turns in batches, runs them on the spot, and keeps what is not ready in a set of its own.
+//!
+//! One visit to the hub hands back what is finished and takes what may start. The size of a batch follows how long the
+//! last one took, so that cheap handlers share the cost of a visit and dear ones do not hold up turns that another
+//! worker could run. The number of handlers under way is bound by the concurrency cap alone, not by the workers.
+//!
+//! Does not spawn: a run lives and dies with its worker, and a worker that is dropped ends its runs.
+
+use std::future::Future;
+use std::hash::Hash;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::Stream;
+use futures::stream::FuturesUnordered;
+
+use super::attempt::{Attempt, Polled, Rules, Seat, begin, run_of, settle};
+use super::hub::{Hub, Job, Next, Settled};
+use super::outcome::Outcome;
+use super::run::Run;
+use crate::table::{Tick, Verdict};
+
+/// Turns in one batch at most.
+const BATCH_MAX: usize = 64;
+/// A batch that takes longer is halved, a shorter one doubled.
+const BATCH_TIME: Duration = Duration::from_micros(100);
+/// Batches before other tasks of the runtime get their chance.
+const ROUNDS_MAX: usize = 8;
+
+
+pub(super) struct Worker<K: Hash + Eq + Clone, V, R, E, H, F> {
+    hub: Arc<Hub<K, V, R, E>>,
+    handler: Arc<H>,
+    number: usize,
+    rules: Rules,
+    batch: Vec<Job<K, V, R, E>>,
+    batch_len: usize,
+    settled: Vec<Settled<K, V, R, E>>,
+    under_way: FuturesUnordered<Attempt<K, V, R, E, F>>,
+    spare: Option<Seat<F>>,
+    last_visit: Tick,
+}
+
+// Nothing in a worker is pinned in place: handler futures are boxed in their seats.
+impl<K: Hash + Eq + Clone, V, R, E, H, F> Unpin for Worker<K, V, R, E, H, F> {}
+
+impl<K, V, R, E, H, F> Worker<K, V, R, E, H, F>
+where
+    K: Hash + Eq + Clone,
+    V: Send + Sync + 'static,
+    R: Send + 'static,
+    E: Send + 'static,
+    H: Fn(Run<K, V>) -> F,
+    F: Future<Output = Outcome<R, E>>,
+{
+    pub(super) fn new(hub: Arc<Hub<K, V, R, E>>, handler: Arc<H>, number: usize) -> Self {
+        let rules = Rules::new(&hub.settings, hub.clock);
+        let last_visit = hub.clock.now();
+        Self {
+            hub,
+            handler,
+            number,
+            rules,
+            batch: Vec::with_capacity(BATCH_MAX),
+            batch_len: 1,
+            settled: Vec::with_capacity(BATCH_MAX),
+            under_way: FuturesUnordered::new(),
+            spare: None,
+            last_visit,
+        }
+    }
+
+    fn collect_finished(&mut self, context: &mut Context<'_>) {
+        while self.settled.len() < BATCH_MAX
+            && let Poll::Ready(Some(settled)) = Pin::new(&mut self.under_way).poll_next(context)
+        {
+            self.settled.push(settled);
+        }
+    }
+
+    fn visit(&mut self, context: &Context<'_>) -> Next {
+        let (next, now) =
+            self.hub.exchange(&mut self.settled, &mut self.batch, self.batch_len, self.number, context.waker());
+        self.batch_len = match now.since(self.last_visit) > BATCH_TIME {
+            true => (self.batch_len / 2).max(1),
+            false => (self.batch_len * 2).min(BATCH_MAX),
+        };
+        self.last_visit = now;
+        next
+    }
+
+    fn run_batch(&mut self, context: &mut Context<'_>) {
+        let mut batch = std::mem::take(&mut self.batch);
+        for job in batch.drain(..) {
+            self.run(job, context);
+        }
+        self.batch = batch;
+    }
+
+    fn run(&mut self, mut job: Job<K, V, R, E>, context: &mut Context<'_>) {
+        let run = run_of(&mut job, &self.rules, self.last_visit);
+        let mut seat = self.spare.take().unwrap_or_else(|| Box::pin(None));
+        let polled = begin(&mut seat, || (self.handler)(run), context);
+        if matches!(polled, Polled::Pending) {
+            let attempt = Attempt::new(job, seat, self.rules.clone(), self.last_visit);
+            self.under_way.push(attempt);
+            return;
+        }
+        self.spare = Some(seat);
+        self.settled.extend(settle(job, polled, &self.rules));
+    }
+}
+
+impl<K, V, R, E, H, F> Future for Worker<K, V, R, E, H, F>
+where
+    K: Hash + Eq + Clone,
+    V: Send + Sync + 'static,
+    R: Send + 'static,
+    E: Send + 'static,
+    H: Fn(Run<K, V>) -> F,
+    F: Future<Output = Outcome<R, E>>,
+{
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        for _ in 0..ROUNDS_MAX {
+            this.collect_finished(context);
+            match this.visit(context) {
+                Next::Work => this.run_batch(context),
+                Next::Parked => return Poll::Pending,
+                Next::Finished => return Poll::Ready(()),
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl<K: Hash + Eq + Clone, V, R, E, H, F> Drop for Worker<K, V, R, E, H, F> {
+    /// Every turn is given back, whatever ended the worker: a key is never left locked by a run that is gone.
+    fn drop(&mut self) {
+        let unfinished = std::mem::take(&mut self.under_way).into_iter().filter_map(Attempt::abandon);
+        let lost = unfinished.chain(self.batch.drain(..)).map(|job| Settled {
+            job,
+            verdict: Verdict::Stopped,
+            end: None,
+            ending: None,
+        });
+        let mut lost: Vec<_> = self.settled.drain(..).chain(lost).collect();
+        self.hub.with(|state, aftermath| state.lose_worker(&mut lost, aftermath));
+        lost.into_iter().for_each(Settled::announce);
+    }
+}

@@ -1,0 +1,109 @@
+//! One pushed item and the line of items that wait in a lane.
+//!
+//! Most lanes hold one item at a time, so the first sits in the lane itself and only a second one allocates.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use super::latest::Version;
+use super::words::{Priority, Tick};
+
+/// The number of a push, growing in the order of the pushes of one table, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ItemId(pub(super) u64);
+
+impl ItemId {
+    pub(crate) const fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The bare number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for ItemId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Item<T> {
+    pub(super) id: ItemId,
+    pub(super) payload: T,
+    pub(super) version: Version,
+    /// Not started by then: expired. Cleared at the first start.
+    pub(super) expires: Option<Tick>,
+    /// Runs so far, the present one included.
+    pub(super) attempt: u32,
+    pub(super) priority: Priority,
+}
+
+/// Items in push order, which is also id order.
+#[derive(Debug)]
+pub(super) struct Line<T> {
+    front: Option<Item<T>>,
+    /// Empty whenever `front` is.
+    rest: VecDeque<Item<T>>,
+}
+
+impl<T> Line<T> {
+    pub(super) const fn new() -> Self {
+        Self { front: None, rest: VecDeque::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.front.is_none()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.front.is_some()) + self.rest.len()
+    }
+
+    pub(super) fn front(&self) -> Option<&Item<T>> {
+        self.front.as_ref()
+    }
+
+    pub(super) fn contains(&self, id: ItemId) -> bool {
+        self.front.as_ref().is_some_and(|item| item.id == id)
+            || self.rest.binary_search_by_key(&id, |item| item.id).is_ok()
+    }
+
+    pub(super) fn push_back(&mut self, item: Item<T>) {
+        if self.front.is_none() {
+            self.front = Some(item);
+        } else {
+            self.rest.push_back(item);
+        }
+    }
+
+    pub(super) fn push_front(&mut self, item: Item<T>) {
+        if let Some(second) = self.front.replace(item) {
+            self.rest.push_front(second);
+        }
+    }
+
+    pub(super) fn pop_front(&mut self) -> Option<Item<T>> {
+        let item = self.front.take()?;
+        self.front = self.rest.pop_front();
+        // A lane that was hot once and lives on must not keep the room it needed then.
+        if self.rest.is_empty() && self.rest.capacity() > ROOM_KEPT_MAX {
+            self.rest = VecDeque::new();
+        }
+        Some(item)
+    }
+
+    pub(super) fn remove(&mut self, id: ItemId) -> Option<Item<T>> {
+        if self.front.as_ref()?.id == id {
+            return self.pop_front();
+        }
+        let place = self.rest.binary_search_by_key(&id, |item| item.id).ok()?;
+        self.rest.remove(place)
+    }
+}
+
+/// Places an emptied line keeps for the next burst.
+const ROOM_KEPT_MAX: usize = 64;

@@ -1,0 +1,246 @@
+//! Where lanes are kept: places, an index from key to place, and the lists that run through the lanes.
+//!
+//! Lists are links inside the lanes, so a lane leaves any list in constant time, and no list can hold a lane that no
+//! longer exists. Room is given back: after a lane is removed, a shelf that is mostly empty is compacted, which moves
+//! lanes to new places; the answer says where each went.
+//!
+//! Knows nothing of when a lane is ready or idle.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hash};
+use std::ops::{Index, IndexMut};
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use super::item::ItemId;
+use super::lane::{Lane, ListName, NOWHERE, Place};
+use super::words::{Priority, Tick};
+
+/// Moments at which something happens to an item of a lane.
+pub(super) type Agenda = BTreeMap<(Tick, ItemId), Place>;
+
+/// A shelf with at most this many places is never compacted.
+const SMALL: usize = 1_024;
+
+#[derive(Debug, Clone, Copy)]
+struct List {
+    first: Place,
+    last: Place,
+    len: usize,
+}
+
+const EMPTY: List = List { first: NOWHERE, last: NOWHERE, len: 0 };
+const REMEMBERED: usize = Priority::LEVELS;
+
+#[derive(Debug)]
+pub(super) struct Shelf<K, T> {
+    places: Vec<Option<Lane<K, T>>>,
+    free: Vec<Place>,
+    index: HashTable<Place>,
+    hasher: DefaultHashBuilder,
+    lists: [List; Priority::LEVELS + 1],
+}
+
+impl<K: Hash + Eq, T> Shelf<K, T> {
+    pub(super) fn new() -> Self {
+        Self {
+            places: Vec::new(),
+            free: Vec::new(),
+            index: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            lists: [EMPTY; Priority::LEVELS + 1],
+        }
+    }
+
+    pub(super) fn hasher(&self) -> &DefaultHashBuilder {
+        &self.hasher
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Places held in memory, used or not.
+    pub(super) fn room(&self) -> usize {
+        self.places.capacity().max(self.index.capacity())
+    }
+
+    pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane<K, T>> {
+        self.places.iter().flatten()
+    }
+
+    pub(super) fn find(&self, key: &K) -> Option<Place> {
+        self.find_hashed(self.hasher.hash_one(key), key)
+    }
+
+    pub(super) fn find_hashed(&self, hash: u64, key: &K) -> Option<Place> {
+        let places = &self.places;
+        self.index.find(hash, |&place| lane_at(places, place).is_some_and(|lane| lane.key == *key)).copied()
+    }
+
+    pub(super) fn find_or_insert(&mut self, hash: u64, key: K) -> Place {
+        if let Some(place) = self.find_hashed(hash, &key) {
+            return place;
+        }
+        let lane = Lane::new(key, hash);
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.places[place as usize] = Some(lane);
+                place
+            }
+            None => {
+                let place = Place::try_from(self.places.len()).expect("lanes fit a 32-bit place");
+                self.places.push(Some(lane));
+                place
+            }
+        };
+        let places = &self.places;
+        self.index.insert_unique(hash, place, |&other| hash_at(places, other));
+        place
+    }
+
+    /// The lane at `place`, if there is one: places from before a compaction may be empty or out of range.
+    pub(super) fn get(&self, place: Place) -> Option<&Lane<K, T>> {
+        lane_at(&self.places, place)
+    }
+
+    /// Takes a lane off the shelf; it must be in no list.
+    pub(super) fn remove(&mut self, place: Place) -> Lane<K, T> {
+        let lane = self.places[place as usize].take().expect("a removed lane is on the shelf");
+        debug_assert!(lane.list.is_none(), "a removed lane is in no list");
+        if let Ok(entry) = self.index.find_entry(lane.hash, |&other| other == place) {
+            entry.remove();
+        }
+        self.free.push(place);
+        lane
+    }
+
+    pub(super) fn first(&self, name: ListName) -> Option<Place> {
+        let first = self.lists[slot(name)].first;
+        (first != NOWHERE).then_some(first)
+    }
+
+    pub(super) fn list_len(&self, name: ListName) -> usize {
+        self.lists[slot(name)].len
+    }
+
+    pub(super) fn ready_len(&self) -> usize {
+        self.lists[..Priority::LEVELS].iter().map(|list| list.len).sum()
+    }
+
+    pub(super) fn link_back(&mut self, name: ListName, place: Place) {
+        let last = self.lists[slot(name)].last;
+        self.link_between(name, last, place, NOWHERE);
+    }
+
+    pub(super) fn link_front(&mut self, name: ListName, place: Place) {
+        let first = self.lists[slot(name)].first;
+        self.link_between(name, NOWHERE, place, first);
+    }
+
+    fn link_between(&mut self, name: ListName, before: Place, place: Place, behind: Place) {
+        let lane = &mut self[place];
+        debug_assert!(lane.list.is_none(), "a lane is in one list at most");
+        (lane.list, lane.before, lane.behind) = (Some(name), before, behind);
+        self.join_neighbours(name, before, place, place, behind);
+        self.lists[slot(name)].len += 1;
+    }
+
+    pub(super) fn unlink(&mut self, place: Place) {
+        let lane = &mut self[place];
+        let Some(name) = lane.list.take() else { return };
+        let (before, behind) = (lane.before, lane.behind);
+        (lane.before, lane.behind) = (NOWHERE, NOWHERE);
+        self.join_neighbours(name, before, behind, before, behind);
+        self.lists[slot(name)].len -= 1;
+    }
+
+    /// Makes `after` follow `before`, and `ahead` precede `behind`, at the list's ends too.
+    fn join_neighbours(&mut self, name: ListName, before: Place, after: Place, ahead: Place, behind: Place) {
+        if before == NOWHERE {
+            self.lists[slot(name)].first = after;
+        } else {
+            self[before].behind = after;
+        }
+        if behind == NOWHERE {
+            self.lists[slot(name)].last = ahead;
+        } else {
+            self[behind].before = ahead;
+        }
+    }
+
+    /// Gives room back when most of it is unused, and moves the agendas along.
+    ///
+    /// Costs one pass over the shelf, at most once per that many removals. Every place known from before is void.
+    pub(super) fn compact_if_sparse(&mut self, agendas: [&mut Agenda; 2]) {
+        if self.places.len() <= SMALL || self.len() * 4 > self.places.len() {
+            return;
+        }
+        let mut moved = vec![NOWHERE; self.places.len()];
+        let mut kept = Vec::with_capacity(self.len() + self.len() / 2);
+        for (old, lane) in self.places.drain(..).enumerate() {
+            if let Some(lane) = lane {
+                moved[old] = Place::try_from(kept.len()).expect("a compacted shelf is no larger");
+                kept.push(Some(lane));
+            }
+        }
+        self.places = kept;
+        self.free = Vec::new();
+        let follow = |place: &mut Place| {
+            if *place != NOWHERE {
+                *place = moved[*place as usize];
+            }
+        };
+        for lane in self.places.iter_mut().flatten() {
+            follow(&mut lane.before);
+            follow(&mut lane.behind);
+        }
+        for list in &mut self.lists {
+            follow(&mut list.first);
+            follow(&mut list.last);
+        }
+        agendas.into_iter().flat_map(BTreeMap::values_mut).for_each(follow);
+        self.rebuild_index();
+    }
+
+    fn rebuild_index(&mut self) {
+        let places = &self.places;
+        let mut index = HashTable::with_capacity(places.len());
+        for (place, lane) in places.iter().enumerate() {
+            if let Some(lane) = lane {
+                let place = Place::try_from(place).expect("a compacted shelf is no larger");
+                index.insert_unique(lane.hash, place, |&other| hash_at(places, other));
+            }
+        }
+        self.index = index;
+    }
+}
+
+impl<K, T> Index<Place> for Shelf<K, T> {
+    type Output = Lane<K, T>;
+
+    fn index(&self, place: Place) -> &Lane<K, T> {
+        lane_at(&self.places, place).expect("a known place holds a lane")
+    }
+}
+
+impl<K, T> IndexMut<Place> for Shelf<K, T> {
+    fn index_mut(&mut self, place: Place) -> &mut Lane<K, T> {
+        self.places[place as usize].as_mut().expect("a known place holds a lane")
+    }
+}
+
+fn lane_at<K, T>(places: &[Option<Lane<K, T>>], place: Place) -> Option<&Lane<K, T>> {
+    places.get(place as usize)?.as_ref()
+}
+
+fn hash_at<K, T>(places: &[Option<Lane<K, T>>], place: Place) -> u64 {
+    lane_at(places, place).map_or(0, |lane| lane.hash)
+}
+
+const fn slot(name: ListName) -> usize {
+    match name {
+        ListName::Ready(priority) => priority.level(),
+        ListName::Remembered => REMEMBERED,
+    }
+}

@@ -1,0 +1,111 @@
+//! Start: which lane's head gets the next turn.
+//!
+//! The most urgent ready lane, round robin among equals; every `ageing` turns the lane that has been ready longest.
+
+use std::hash::Hash;
+
+use super::item::ItemId;
+use super::lane::{ListName, Place};
+use super::latest::Version;
+use super::state::Table;
+use super::words::{Mode, Priority, Tick};
+
+/// The last done item of a lane, in latest mode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastDone<T> {
+    /// Which item.
+    pub id: ItemId,
+    /// Its version.
+    pub version: Version,
+    /// What was pushed, with `keep_last`.
+    pub payload: Option<T>,
+}
+
+/// The right to run one item. Ends with [`Table::finish`].
+#[derive(Debug)]
+pub struct Turn<K, T> {
+    /// Its lane.
+    pub key: K,
+    /// Which item.
+    pub id: ItemId,
+    /// What to run.
+    pub payload: T,
+    /// The version it was accepted with.
+    pub version: Version,
+    /// Which run of this item it is, from 1.
+    pub attempt: u32,
+    /// Latest mode: what the lane did last.
+    pub last_done: Option<LastDone<T>>,
+    /// Where the lane was when the turn was given; a hint, since compaction moves lanes.
+    pub(super) place: Place,
+}
+
+impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
+    /// Starts the next lane head, if any may start. Lets time pass up to `now` first.
+    pub fn start(&mut self, now: Tick) -> Option<Turn<K, T>> {
+        if self.next_due().is_some_and(|due| due <= now) {
+            self.advance(now);
+        }
+        if self.running >= self.settings.concurrency {
+            return None;
+        }
+        let place = self.choose()?;
+        self.turns += 1;
+        self.shelf.unlink(place);
+        let lane = &mut self.shelf[place];
+        let mut item = lane.leave_head().expect("a ready lane has a head");
+        item.attempt += 1;
+        let expires = item.expires.take();
+        lane.burst += 1;
+        lane.running_since = now;
+        let last_done = match (self.settings.mode, &lane.memory) {
+            (Mode::Latest, Some(memory)) => memory.done.as_ref().map(|(id, version, payload)| LastDone {
+                id: *id,
+                version: *version,
+                payload: payload.clone(),
+            }),
+            _ => None,
+        };
+        let turn = Turn {
+            key: lane.key.clone(),
+            id: item.id,
+            payload: item.payload.clone(),
+            version: item.version,
+            attempt: item.attempt,
+            last_done,
+            place,
+        };
+        lane.running = Some(item);
+        if let Some(expires) = expires {
+            self.expiries.remove(&(expires, turn.id));
+        }
+        self.waiting -= 1;
+        self.running += 1;
+        Some(turn)
+    }
+
+    fn choose(&self) -> Option<Place> {
+        let heads = (0..Priority::LEVELS)
+            .rev()
+            .filter_map(|level| self.shelf.first(ListName::Ready(Priority::of_level(level))));
+        let ageing = u64::from(self.settings.ageing);
+        if ageing > 0 && self.turns % ageing == ageing - 1 {
+            heads.min_by_key(|&place| self.shelf[place].ready_stamp)
+        } else {
+            { heads }.next()
+        }
+    }
+
+    /// Where the lane of a running turn is now.
+    pub(super) fn place_of(&self, turn: &Turn<K, T>) -> Place {
+        let runs_here = |place: Place| {
+            let lane = self.shelf.get(place);
+            lane.and_then(|lane| lane.running.as_ref()).is_some_and(|item| item.id == turn.id)
+        };
+        if runs_here(turn.place) {
+            return turn.place;
+        }
+        let place = self.shelf.find(&turn.key).filter(|&place| runs_here(place));
+        place.expect("a turn is finished once, in the table that gave it")
+    }
+}
