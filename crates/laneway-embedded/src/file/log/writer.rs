@@ -101,6 +101,18 @@ impl LogWriter {
         }
     }
 
+    /// Sees to it that a frame with a body of this length can be written next, with nothing written yet.
+    ///
+    /// Refuses as [`LogWriter::write`] does. For callers that change their own state before they write.
+    pub fn prepare(&mut self, body_len: usize, space: Space) -> Result<(), LogError> {
+        self.refuse_if_poisoned()?;
+        let limit = self.shared.options.body_len_max();
+        if body_len > limit {
+            return Err(LogError::TooLarge { size: body_len, limit });
+        }
+        self.make_room(frame::total_len(body_len) as u64, space)
+    }
+
     /// Makes everything written so far durable; needed only with [`SyncMode::Os`].
     pub fn sync(&mut self) -> Result<(), LogError> {
         self.refuse_if_poisoned()?;

@@ -1,1 +1,0 @@
-//! An in-memory disk for tests, with power cuts and failing calls.
