@@ -1,0 +1,34 @@
+//! The only place where the testkit touches the real world: it starts tasks and bounds waiting.
+//!
+//! Tests never sleep. The one timer here is a guard, so that a store which never answers fails a test by name
+//! instead of hanging the whole run.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+/// How long one case may take before it counts as hanging.
+pub(crate) const CASE_GUARD: Duration = Duration::from_secs(120);
+
+/// A runtime of two workers, so that concurrent histories really run side by side.
+pub(crate) fn runtime() -> Runtime {
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime needs nothing but threads")
+}
+
+/// Starts a task; the caller joins it.
+#[expect(clippy::disallowed_methods, reason = "this is the seam through which the testkit spawns")]
+pub(crate) fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    tokio::spawn(future)
+}
+
+/// Runs a future under the guard; `None` when it hangs.
+#[expect(clippy::disallowed_methods, reason = "a guard against hanging, not a wait")]
+pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(CASE_GUARD, future).await.ok()
+}
