@@ -34,3 +34,6 @@ pub use recover::{Cut, Recovered};
 pub use segment::SegmentInfo;
 pub use spares::SparesStatus;
 pub use writer::{LogWriter, Space};
+
+/// Where the first frame of a segment begins.
+pub(crate) const FIRST_FRAME: u64 = header::BYTES as u64;

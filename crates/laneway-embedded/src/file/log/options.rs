@@ -73,7 +73,7 @@ impl Options {
     pub(super) fn check(&self) -> Result<(), LogError> {
         let mut wrong = Vec::new();
         let bytes = self.segment_bytes;
-        if !(SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&bytes) || bytes % 4096 != 0 {
+        if !(SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&bytes) || !bytes.is_multiple_of(4096) {
             wrong.push(format!(
                 "segment_bytes is {bytes}, must be a multiple of 4096 from {SEGMENT_BYTES_MIN} to {SEGMENT_BYTES_MAX}"
             ));

@@ -76,6 +76,10 @@ impl LogReader {
                 });
             }
             let Some(next) = sealed.then(|| table.next(position.serial)).flatten() else { return Ok(None) };
+            // The one that follows may have been released meanwhile, and then its frames must not be skipped.
+            if next.key.serial != position.serial + 1 {
+                return Err(table.released_error(position.serial + 1));
+            }
             position = start_of(&next);
             segment = next;
         }

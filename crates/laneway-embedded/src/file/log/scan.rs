@@ -4,6 +4,7 @@
 //! log, a torn tail or damage is decided by the callers.
 
 use std::io;
+use std::ops::RangeInclusive;
 
 use bytes::Bytes;
 
@@ -77,20 +78,22 @@ pub(super) fn find_after(
     end: u64,
     number_min: u64,
 ) -> io::Result<Option<Frame>> {
-    const SERIAL_AT: usize = 8;
+    // Numbers are consecutive, so no later frame of the file can be further on than this.
+    let numbers = number_min..=number_min.saturating_add(end / frame::HEADER_BYTES as u64);
     let step = frame::ALIGNMENT as u64;
     let mut window_at = offset + step;
     while window_at < end {
         let room = usize::try_from(end - window_at).unwrap_or(usize::MAX);
         let window = read_exactly_or_to_end(file, window_at, room.min(READ_BYTES))?;
-        let serial = key.serial.to_le_bytes();
-        // Comparing the serial first leaves almost nothing to verify, whatever the bytes are.
-        for at in (0..window.len().saturating_sub(SERIAL_AT + 7)).step_by(frame::ALIGNMENT) {
-            if window[at + SERIAL_AT..at + SERIAL_AT + 8] != serial {
+        for at in (0..window.len()).step_by(frame::ALIGNMENT) {
+            let found = candidate(&window[at..], key, &numbers).then(|| window_at + at as u64);
+            let Some(offset) = found else { continue };
+            // Almost all candidates are refuted by what was read already.
+            if frame::decode(&window[at..], key) == Err(Invalid::Checksum) {
                 continue;
             }
-            let found = read_batch(file, key, window_at + at as u64, end, frame::HEADER_BYTES)?;
-            if let Some(frame) = found.frames.into_iter().next().filter(|frame| frame.number >= number_min) {
+            let batch = read_batch(file, key, offset, end, frame::HEADER_BYTES)?;
+            if let Some(frame) = batch.frames.into_iter().next() {
                 return Ok(Some(frame));
             }
         }
@@ -101,6 +104,13 @@ pub(super) fn find_after(
         window_at += (READ_BYTES - frame::HEADER_BYTES) as u64;
     }
     Ok(None)
+}
+
+/// Whether serial and number could be those of a frame; cheap, because it is asked at every place.
+fn candidate(bytes: &[u8], key: SegmentKey, numbers: &RangeInclusive<u64>) -> bool {
+    bytes.len() >= frame::HEADER_BYTES
+        && bytes[8..16] == key.serial.to_le_bytes()
+        && numbers.contains(&u64::from_le_bytes(std::array::from_fn(|index| bytes[16 + index])))
 }
 
 fn read_exactly_or_to_end(file: &dyn DiskFile, offset: u64, len: usize) -> io::Result<Bytes> {

@@ -252,6 +252,12 @@ impl Spares {
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted && state.stop => {}
+            Err(error) if matches!(job, Job::Discard(_)) => {
+                // It does no harm where it is, and the next open finds it again.
+                let Job::Discard(path) = job else { unreachable!("just matched") };
+                tracing::warn!(path = %path.display(), %error, "could not remove an unused file of the log");
+                state.leftovers.retain(|leftover| *leftover != path);
+            }
             Err(error) => {
                 state.resting = true;
                 if is_full(&error) {

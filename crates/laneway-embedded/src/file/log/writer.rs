@@ -307,13 +307,14 @@ impl LogWriter {
             self.unsynced = false;
         }
         current.offset += total;
+        // The end moves before the frame is put into memory: a reader that got it there may ask on from its end.
+        current.segment.advance(current.offset);
         if self.shared.recent.keeps(sealed.body().len()) {
             let body = self.chunk.copy(sealed.body());
             self.shared.recent.push(Frame { position, number, stamp, body });
         } else {
             self.shared.recent.clear();
         }
-        current.segment.advance(current.offset);
         self.end = Mark { position: Position { offset: current.offset, ..position }, number: number + 1 };
         *self.shared.end.lock() = self.end;
         Ok(position)

@@ -115,10 +115,12 @@ fn growing_first_segment_is_cut_back_when_the_disk_fills() {
     }
     assert!(written > 3 && run.opened.writer.poisoned().is_none());
     assert!(matches!(run.write(Space::Reserve), Err(LogError::Full { .. })), "there is no reserve yet");
-    let serial = run.opened.writer.end().position.serial;
+    let end = run.opened.writer.end().position;
+    let segment = std::path::Path::new(harness::LOG_DIR).join("00000000000000000001.seg");
+    assert_eq!(run.disk.size(&segment).unwrap(), end.offset, "what was begun takes no space");
     run.disk.set_capacity(None);
     run.write(Space::Ordinary).unwrap();
-    assert_eq!(run.opened.writer.end().position.serial, serial, "the same segment goes on");
+    assert_eq!(run.opened.writer.end().position.serial, end.serial, "the same segment goes on");
     run.check();
 }
 

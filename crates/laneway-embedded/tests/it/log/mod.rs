@@ -1,4 +1,5 @@
 //! The log on simulated and real disks: nothing acknowledged is lost, nothing is invented, damage is loud.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests, and the counts they print")]
 
 mod damage;
 mod failing_calls;

@@ -128,6 +128,38 @@ fn opening_and_closing_without_writing_changes_nothing() {
     let mut calls = disk.calls();
     calls.reads = before.1.reads;
     assert_eq!((disk.contents(), calls), before);
+    let mark = PathBuf::from(LOG_DIR).join("CLOSED");
+    let (mut opened, _) = open(&disk, &small(), Replay::default()).unwrap();
+    assert!(disk.exists(&mark).unwrap());
+    harness::write(&mut opened.writer, b"body", Space::Ordinary).unwrap();
+    assert!(!disk.exists(&mark).unwrap(), "the mark goes with the first write");
+}
+
+#[test]
+fn every_removal_is_durable_before_the_next_one() {
+    let disk = SimulatedDisk::new();
+    let (mut opened, _) = open(&disk, &small(), Replay::default()).unwrap();
+    for _ in 0..100 {
+        upkeep(&opened);
+        harness::write(&mut opened.writer, &[1; 5_000], Space::Ordinary).unwrap();
+    }
+    upkeep(&opened);
+    let segments = opened.log.segments();
+    assert!(segments.len() > 4);
+    // Released in the wrong order on purpose: the oldest still goes first.
+    for segment in segments.iter().rev() {
+        opened.log.release(segment.serial);
+    }
+    for segment in &segments[..segments.len() - 1] {
+        assert_eq!(opened.log.segments()[0].serial, segment.serial);
+        let before = disk.calls();
+        assert!(opened.log.upkeep());
+        let after = disk.calls();
+        assert_eq!(after.renames + after.removes, before.renames + before.removes + 1);
+        assert_eq!(after.dir_syncs, before.dir_syncs + 1);
+    }
+    assert!(!opened.log.upkeep());
+    assert_eq!(opened.log.spares().ready, small().spares_max);
 }
 
 #[test]
