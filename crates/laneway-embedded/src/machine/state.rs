@@ -12,8 +12,8 @@
 use bytes::Bytes;
 use laneway_core::store::{JobEnd, SeatStatus};
 use laneway_core::{
-    CommitId, Event, EventId, Fence, Incarnation, Key, ProcessorId, Result, Seat, Seq, Shard, ShardInfo, Steady,
-    StreamId, StreamInfo, Timestamp, Window,
+    CommitId, Event, EventId, Fence, Incarnation, JobMark, Key, ProcessorId, Result, Seat, Seq, Shard,
+    ShardInfo, Steady, StreamId, StreamInfo, Timestamp, Window, limits,
 };
 
 /// The store's two clocks at the moment of a call.
@@ -162,6 +162,11 @@ pub(crate) trait State {
     fn push(&mut self, shard: Shard, event: Event);
     /// One event; `None` if it never was or is trimmed.
     fn event(&self, shard: Shard, id: EventId) -> Result<Option<Event>>;
+    /// What makes an event a job; `None` for a plain event and for one that is not there. Asked for every end of
+    /// a job, so a store that can tell without reading the whole event says so here.
+    fn job_mark(&self, shard: Shard, id: EventId) -> Result<Option<JobMark>> {
+        Ok(self.event(shard, id)?.and_then(|event| event.job))
+    }
     /// The first event at or after this time that is still there; `None` if all are older.
     fn first_since(&self, shard: Shard, time: Timestamp) -> Result<Option<EventId>>;
 
@@ -180,11 +185,22 @@ pub(crate) trait State {
     fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>>;
     /// Ends of jobs of a shard after this id, by id.
     fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>>;
+    /// Drops ends whose time was over before this, at most so many, and answers how many went. A store whose
+    /// ends go in another way need not act.
+    fn expire_job_ends(&mut self, _shard: Shard, _before: Timestamp, _limit: usize) -> u64 {
+        0
+    }
 
     /// One row.
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>>;
     /// Rows whose key begins with `prefix` and is greater than `after`, ascending. Keys come without the table.
-    fn scan(&self, table: Table, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Bytes, Bytes)>>;
+    fn scan(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Bytes)>>;
     /// Writes a row.
     fn put(&mut self, table: Table, key: &[u8], value: &[u8]);
     /// Removes a row, if it is there.
@@ -192,10 +208,24 @@ pub(crate) trait State {
     /// Drops all rows that begin with this prefix. Nobody reads them again: ids and lives are never reused.
     fn forget(&mut self, table: Table, prefix: &[u8]);
 
+    /// How many rows begin with this prefix.
+    fn count(&self, table: Table, prefix: &[u8]) -> Result<u64> {
+        let (mut count, mut after) = (0, None);
+        loop {
+            let rows = self.scan(table, prefix, after.as_deref(), limits::PAGE_MAX)?;
+            count += rows.len() as u64;
+            match rows.into_iter().next_back() {
+                Some((last, _)) => after = Some(last),
+                None => return Ok(count),
+            }
+        }
+    }
+
     /// Every seat of a shard's registered processors.
     fn seats(&self, shard: Shard) -> Vec<(ProcessorId, &SeatState)> {
         let processors = self.stream(shard.stream).map(|stream| &stream.processors[..]).unwrap_or_default();
-        let seats = processors.iter().map(|processor| (processor.id, Seat { shard, processor: processor.id }));
+        let seats =
+            processors.iter().map(|processor| (processor.id, Seat { shard, processor: processor.id }));
         seats.filter_map(|(id, seat)| self.seat(seat).map(|state| (id, state))).collect()
     }
 }

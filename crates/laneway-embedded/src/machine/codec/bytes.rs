@@ -1,7 +1,9 @@
 //! The primitives: an encoder over a growing buffer and a decoder that never panics.
 
+use std::time::Duration;
+
 use bytes::Bytes;
-use laneway_core::StoreError;
+use laneway_core::{Due, EventId, Key, Steady, StoreError, Timestamp};
 
 /// The bytes are not what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +26,14 @@ pub(crate) trait Encoder {
     fn varint(&mut self, value: u64);
     /// A length and the bytes.
     fn bytes(&mut self, value: &[u8]);
+    /// One byte, 0 or 1.
+    fn flag(&mut self, value: bool);
+    /// Whole microseconds; a longer time than fits stays the longest.
+    fn duration(&mut self, value: Duration);
+    /// A flag, then the number if there is one.
+    fn optional(&mut self, value: Option<u64>);
+    /// Which clock, then the moment on it.
+    fn due(&mut self, value: Due);
 }
 
 impl Encoder for Vec<u8> {
@@ -54,6 +64,30 @@ impl Encoder for Vec<u8> {
     fn bytes(&mut self, value: &[u8]) {
         self.varint(value.len() as u64);
         self.extend_from_slice(value);
+    }
+
+    fn flag(&mut self, value: bool) {
+        self.push(u8::from(value));
+    }
+
+    fn duration(&mut self, value: Duration) {
+        self.varint(u64::try_from(value.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    fn optional(&mut self, value: Option<u64>) {
+        self.push(u8::from(value.is_some()));
+        if let Some(value) = value {
+            self.varint(value);
+        }
+    }
+
+    fn due(&mut self, value: Due) {
+        let (clock, moment) = match value {
+            Due::Steady(due) => (0, due.0),
+            Due::Calendar(due) => (1, due.0),
+        };
+        self.push(clock);
+        self.extend_from_slice(&moment.to_le_bytes());
     }
 }
 
@@ -127,6 +161,51 @@ impl Decoder {
         let slice = self.bytes.slice(self.at..end);
         self.at = end;
         Ok(slice)
+    }
+
+    pub(crate) fn flag(&mut self) -> Result<bool, Malformed> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Malformed),
+        }
+    }
+
+    pub(crate) fn duration(&mut self) -> Result<Duration, Malformed> {
+        self.varint().map(Duration::from_micros)
+    }
+
+    /// A varint of at most 32 bits.
+    pub(crate) fn small(&mut self) -> Result<u32, Malformed> {
+        u32::try_from(self.varint()?).map_err(|_| Malformed)
+    }
+
+    pub(crate) fn optional(&mut self) -> Result<Option<u64>, Malformed> {
+        if self.flag()? { self.varint().map(Some) } else { Ok(None) }
+    }
+
+    pub(crate) fn due(&mut self) -> Result<Due, Malformed> {
+        match self.u8()? {
+            0 => Ok(Due::Steady(Steady(self.u64()?))),
+            1 => Ok(Due::Calendar(Timestamp(self.u64()?))),
+            _ => Err(Malformed),
+        }
+    }
+
+    pub(crate) fn time(&mut self) -> Result<Timestamp, Malformed> {
+        self.u64().map(Timestamp)
+    }
+
+    pub(crate) fn id(&mut self) -> Result<EventId, Malformed> {
+        self.varint().map(EventId)
+    }
+
+    pub(crate) fn key(&mut self) -> Result<Key, Malformed> {
+        Key::new(self.bytes()?).map_err(|_| Malformed)
+    }
+
+    pub(crate) fn text(&mut self) -> Result<String, Malformed> {
+        String::from_utf8(self.bytes()?.to_vec()).map_err(|_| Malformed)
     }
 
     /// Passes over bytes that were announced with their length.

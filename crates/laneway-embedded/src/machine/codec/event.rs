@@ -11,7 +11,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::{Due, Event, EventId, Headers, JobId, JobMark, Key, Kind, ProcessorId, Seq, Steady, Timestamp};
+use laneway_core::{
+    Due, Event, EventId, Headers, JobId, JobMark, Key, Kind, ProcessorId, Seq, Steady, Timestamp,
+};
 
 use super::{Decoder, Encoder, Malformed};
 
@@ -95,7 +97,8 @@ pub(crate) fn decode(from: &mut Decoder) -> Result<Event, Malformed> {
     let has = |flag: u32| flags & flag != 0;
     let id = EventId(from.varint()?);
     let time = Timestamp(from.u64()?);
-    let prev = if has(PREV) { Some(EventId(id.0.checked_sub(from.varint()?).ok_or(Malformed)?)) } else { None };
+    let prev =
+        if has(PREV) { Some(EventId(id.0.checked_sub(from.varint()?).ok_or(Malformed)?)) } else { None };
     let seq = if has(SEQ) { Some(Seq(from.varint()?)) } else { None };
     let generation = if has(GENERATION) { Some(from.varint()?) } else { None };
     let incarnation = if has(INCARNATION) { from.varint()? } else { 0 };

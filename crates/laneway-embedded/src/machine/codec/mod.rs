@@ -4,6 +4,25 @@
 //! sort as their numbers do. A version byte begins every stored family, so that a later one can be told apart.
 
 mod bytes;
+mod dead;
+mod dedup;
+mod draft;
 pub(crate) mod event;
+mod job;
+pub(crate) mod keys;
+mod lane;
+mod request;
+#[cfg(test)]
+mod samples;
+mod seat;
+mod stored;
+mod stream;
+mod values;
 
 pub(crate) use bytes::{Decoder, Encoder, Malformed};
+pub(crate) use dedup::Remembered;
+pub(crate) use draft::Waiting;
+pub(crate) use job::ScheduledJob;
+pub(crate) use request::{Filed, Token};
+pub(crate) use stored::{Stored, load};
+pub(crate) use values::{Chunk, Numbered, Seen, Value};

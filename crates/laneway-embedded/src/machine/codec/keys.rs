@@ -1,0 +1,334 @@
+//! Keys of rows: big-endian, so that rows sort by shard, then by what their table is read in order of.
+//!
+//! Every key of a shard begins with the stream's number, so one prefix removes a stream, and every key of a
+//! seat begins with its shard. A part of variable length that is not the last one is escaped and terminated:
+//! no two different names can give the same bytes, and names sort as their bytes do.
+
+use bytes::Bytes;
+use laneway_core::store::Source;
+use laneway_core::{
+    BlockKind, Due, EventId, Key, LaneName, Nonce, Result, Seat, Shard, Steady, StreamId, Timestamp, TokenId,
+};
+
+use super::Malformed;
+
+/// Single values of the store (`Table::Store`): the first byte of their key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Single {
+    /// Last stream number given.
+    Streams = 1,
+    /// Last processor number given.
+    Processors = 2,
+    /// (shard) -> how many dedup ids are remembered.
+    DedupCount = 3,
+    /// (shard) -> events that went by age without any processor.
+    Expired = 4,
+    /// (shard, table) -> where the next trim goes on looking.
+    TrimCursor = 5,
+}
+
+impl Single {
+    /// Those that belong to a shard.
+    pub(crate) const OF_SHARD: [Self; 3] = [Self::DedupCount, Self::Expired, Self::TrimCursor];
+
+    /// The key of a value of the whole store.
+    pub(crate) fn key(self) -> [u8; 1] {
+        [self as u8]
+    }
+
+    /// The key of a value of one shard, or the beginning of it.
+    pub(crate) fn of(self, shard: Shard) -> Vec<u8> {
+        [&[self as u8][..], &self::shard(shard)].concat()
+    }
+
+    /// What all values of a stream's shards begin with.
+    pub(crate) fn of_stream(self, stream: StreamId) -> Vec<u8> {
+        [&[self as u8][..], &self::stream(stream)].concat()
+    }
+}
+
+/// What all rows of a stream begin with.
+pub(crate) fn stream(stream: StreamId) -> [u8; 4] {
+    stream.0.to_be_bytes()
+}
+
+/// What all rows of a shard begin with.
+pub(crate) fn shard(shard: Shard) -> [u8; 8] {
+    join(&[&shard.stream.0.to_be_bytes(), &shard.partition.0.to_be_bytes()])
+}
+
+/// A row of a shard by number: schedule, urgent, scheduled job, job life.
+pub(crate) fn shard_number(shard: Shard, number: u64) -> [u8; 16] {
+    join(&[&self::shard(shard), &number.to_be_bytes()])
+}
+
+/// All chunks of one stashed result.
+pub(crate) fn chunks(shard: Shard, id: EventId, nonce: Nonce) -> [u8; 32] {
+    join(&[&shard_number(shard, id.0), &nonce.0.to_be_bytes()])
+}
+
+/// One chunk.
+pub(crate) fn chunk(shard: Shard, id: EventId, nonce: Nonce, index: u32) -> [u8; 36] {
+    join(&[&chunks(shard, id, nonce), &index.to_be_bytes()])
+}
+
+/// Event and nonce of a chunk's key.
+pub(crate) fn chunk_of(key: &[u8]) -> Result<(EventId, Nonce)> {
+    let id = u64::from_be_bytes(at(key, 8)?);
+    Ok((EventId(id), Nonce(u128::from_be_bytes(at(key, 16)?))))
+}
+
+/// The object of a lane.
+pub(crate) fn object(shard: Shard, key: &Key) -> Vec<u8> {
+    [&self::shard(shard)[..], key.as_ref()].concat()
+}
+
+/// A dedup id in the scope of its lane, or of its shard.
+pub(crate) fn dedup(shard: Shard, key: Option<&Key>, id: &[u8]) -> Vec<u8> {
+    let mut row = Vec::with_capacity(16 + key.map_or(0, |key| key.bytes().len()) + id.len());
+    row.extend_from_slice(&self::shard(shard));
+    match key {
+        None => row.push(0),
+        Some(key) => {
+            row.push(1);
+            push_escaped(&mut row, key.as_ref());
+        }
+    }
+    row.extend_from_slice(id);
+    row
+}
+
+/// The place of a dedup row in the order in which they go. `row` is what [`dedup`] made.
+pub(crate) fn dedup_order(until: Timestamp, row: &[u8]) -> Vec<u8> {
+    let (shard, rest) = row.split_at(8);
+    [shard, &until.0.to_be_bytes()[..], rest].concat()
+}
+
+/// End of life and row of a place in that order.
+pub(crate) fn dedup_of(order: &[u8]) -> Result<(Timestamp, Vec<u8>)> {
+    let until = Timestamp(u64::from_be_bytes(at(order, 8)?));
+    Ok((until, [&order[..8], &order[16..]].concat()))
+}
+
+/// A numbered source.
+pub(crate) fn source(shard: Shard, source: &Source) -> Vec<u8> {
+    let mut row = self::shard(shard).to_vec();
+    match source {
+        Source::Outbox { shard, processor, incarnation, adoptions } => {
+            row.push(1);
+            row.extend_from_slice(&self::shard(*shard));
+            row.extend_from_slice(&processor.0.to_be_bytes());
+            row.extend_from_slice(&incarnation.to_be_bytes());
+            row.extend_from_slice(&adoptions.to_be_bytes());
+        }
+        Source::Named(name) => {
+            row.push(2);
+            row.extend_from_slice(name);
+        }
+    }
+    row
+}
+
+/// Which of the two clocks decides: part of the keys ordered by due time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClockKind {
+    Steady,
+    Calendar,
+}
+
+impl ClockKind {
+    /// Both.
+    pub(crate) const ALL: [Self; 2] = [Self::Steady, Self::Calendar];
+}
+
+fn due_parts(due: Due) -> (ClockKind, u64) {
+    match due {
+        Due::Steady(due) => (ClockKind::Steady, due.0),
+        Due::Calendar(due) => (ClockKind::Calendar, due.0),
+    }
+}
+
+/// What the places in the schedule of one clock begin with.
+pub(crate) fn schedule_clock(shard: Shard, clock: ClockKind) -> [u8; 9] {
+    join(&[&self::shard(shard), &[clock as u8]])
+}
+
+/// A place in the schedule.
+pub(crate) fn schedule_due(shard: Shard, due: Due, ticket: u64) -> [u8; 25] {
+    let (clock, moment) = due_parts(due);
+    join(&[&schedule_clock(shard, clock), &moment.to_be_bytes(), &ticket.to_be_bytes()])
+}
+
+/// Due time and number of a place in the schedule.
+pub(crate) fn schedule_of(key: &[u8]) -> Result<(Due, u64)> {
+    Ok((due_at(key, 8)?, last_number(key)?))
+}
+
+/// What all rows of a seat begin with.
+pub(crate) fn seat(seat: Seat) -> [u8; 12] {
+    join(&[&shard(seat.shard), &seat.processor.0.to_be_bytes()])
+}
+
+/// A row of a seat by number: dead letter, outbox, request.
+pub(crate) fn seat_number(seat: Seat, number: u64) -> [u8; 20] {
+    join(&[&self::seat(seat), &number.to_be_bytes()])
+}
+
+/// The token of a request.
+pub(crate) fn token(seat: Seat, token: TokenId) -> [u8; 28] {
+    join(&[&self::seat(seat), &token.0.to_be_bytes()])
+}
+
+/// What all rows of one life of a seat, or of its states, begin with.
+pub(crate) fn life(seat: Seat, life: u32) -> [u8; 16] {
+    join(&[&self::seat(seat), &life.to_be_bytes()])
+}
+
+/// A row of one life of a seat by event: ending, sided id.
+pub(crate) fn life_number(seat: Seat, life: u32, id: EventId) -> [u8; 24] {
+    join(&[&self::life(seat, life), &id.0.to_be_bytes()])
+}
+
+/// The state of a lane.
+pub(crate) fn state(seat: Seat, states_life: u32, key: &Key) -> Vec<u8> {
+    [&life(seat, states_life)[..], key.as_ref()].concat()
+}
+
+/// The record of a lane; also what the rows of its siding begin with.
+pub(crate) fn lane(seat: Seat, life: u32, lane: &LaneName) -> Vec<u8> {
+    let mut row = self::life(seat, life).to_vec();
+    push_lane(&mut row, lane);
+    row
+}
+
+/// One id of a lane's siding.
+pub(crate) fn siding(seat: Seat, life: u32, lane: &LaneName, id: EventId) -> Vec<u8> {
+    let mut row = self::lane(seat, life, lane);
+    row.extend_from_slice(&id.0.to_be_bytes());
+    row
+}
+
+/// What the lanes that one clock frees begin with.
+pub(crate) fn lane_clock(seat: Seat, life: u32, clock: ClockKind) -> [u8; 17] {
+    join(&[&self::life(seat, life), &[clock as u8]])
+}
+
+/// A lane in the order in which time frees them.
+pub(crate) fn lane_due(seat: Seat, life: u32, due: Due, lane: &LaneName) -> Vec<u8> {
+    let (clock, moment) = due_parts(due);
+    let mut row = lane_clock(seat, life, clock).to_vec();
+    row.extend_from_slice(&moment.to_be_bytes());
+    push_lane(&mut row, lane);
+    row
+}
+
+/// Due time and name of such a row.
+pub(crate) fn lane_due_of(key: &[u8]) -> Result<(Due, LaneName)> {
+    Ok((due_at(key, 16)?, lane_name(key, 25)?))
+}
+
+/// What the lanes held up in one way begin with.
+pub(crate) fn lane_kind(seat: Seat, life: u32, kind: BlockKind) -> [u8; 17] {
+    join(&[&self::life(seat, life), &[kind as u8]])
+}
+
+/// A lane among those held up in one way.
+pub(crate) fn lane_block(seat: Seat, life: u32, kind: BlockKind, lane: &LaneName) -> Vec<u8> {
+    let mut row = lane_kind(seat, life, kind).to_vec();
+    push_lane(&mut row, lane);
+    row
+}
+
+/// The name in such a row.
+pub(crate) fn lane_block_of(key: &[u8]) -> Result<LaneName> {
+    lane_name(key, 17)
+}
+
+/// The number that ends a key.
+pub(crate) fn last_number(key: &[u8]) -> Result<u64> {
+    let number = key.last_chunk().ok_or_else(|| Malformed.in_what("row key"))?;
+    Ok(u64::from_be_bytes(*number))
+}
+
+/// The key of a lane that ends the key of its state.
+pub(crate) fn state_of(key: &Bytes) -> Result<Key> {
+    if key.len() < 16 {
+        return Err(Malformed.in_what("row key"));
+    }
+    Ok(Key::new(key.slice(16..))?)
+}
+
+fn due_at(key: &[u8], offset: usize) -> Result<Due> {
+    let [clock] = at(key, offset)?;
+    let moment = u64::from_be_bytes(at(key, offset + 1)?);
+    if clock == ClockKind::Steady as u8 {
+        Ok(Due::Steady(Steady(moment)))
+    } else {
+        Ok(Due::Calendar(Timestamp(moment)))
+    }
+}
+
+fn at<const N: usize>(key: &[u8], offset: usize) -> Result<[u8; N]> {
+    let found = key.get(offset..).and_then(|rest| rest.first_chunk::<N>());
+    found.copied().ok_or_else(|| Malformed.in_what("row key"))
+}
+
+fn join<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
+    let mut joined = [0; N];
+    let mut rest = &mut joined[..];
+    for part in parts {
+        let (place, after) = rest.split_at_mut(part.len());
+        place.copy_from_slice(part);
+        rest = after;
+    }
+    assert!(rest.is_empty(), "parts have the length of the key");
+    joined
+}
+
+fn push_lane(row: &mut Vec<u8>, lane: &LaneName) {
+    match lane {
+        LaneName::Key(key) => {
+            row.push(1);
+            push_escaped(row, key.as_ref());
+        }
+        LaneName::Event(id) => {
+            row.push(2);
+            row.extend_from_slice(&id.0.to_be_bytes());
+        }
+    }
+}
+
+/// Zero bytes become `00 ff` and the end is `00 01`: shorter names sort before the longer ones they begin.
+fn push_escaped(row: &mut Vec<u8>, name: &[u8]) {
+    for byte in name {
+        row.push(*byte);
+        if *byte == 0 {
+            row.push(0xff);
+        }
+    }
+    row.extend_from_slice(&[0, 1]);
+}
+
+fn lane_name(key: &[u8], offset: usize) -> Result<LaneName> {
+    let malformed = || Malformed.in_what("lane name in a row key");
+    match at(key, offset)? {
+        [1] => {
+            let mut name = Vec::new();
+            let mut rest = key[offset + 1..].iter();
+            loop {
+                match (rest.next().ok_or_else(malformed)?, rest.as_slice().first()) {
+                    (0, Some(0xff)) => {
+                        name.push(0);
+                        rest.next();
+                    }
+                    (0, _) => break,
+                    (byte, _) => name.push(*byte),
+                }
+            }
+            Ok(LaneName::Key(Key::new(name)?))
+        }
+        [2] => Ok(LaneName::Event(EventId(u64::from_be_bytes(at(key, offset + 1)?)))),
+        _ => Err(malformed()),
+    }
+}

@@ -1,0 +1,1 @@
+//! Samples of every family for the round-trip tests.

@@ -1,0 +1,288 @@
+//! Commit: the fence, then everything an owner may settle in one step (contract 1.8).
+//!
+//! All parts are checked against the state as it is; only then the first row is written. What a commit says
+//! of the life that it ends by a reset counts before the next life begins.
+
+use laneway_core::limits::{
+    CAUSE_BYTES_MAX, COMMIT_BYTES_MAX, EMITS_PER_COMMIT_MAX, TOKEN_KEEP, VALUE_BYTES_MAX,
+};
+use laneway_core::store::{Commit, Committed, DeadLetter, Emit, Ending, JobResult, Reset, StateWrite};
+use laneway_core::{
+    Bytes, EventId, Fence, JobId, Passed, Refusal, Result, Seat, ShardInfo, StoreError, Terminal, TokenId,
+    Window,
+};
+
+use super::codec::{Filed, Stored, Token, Value, keys, load};
+use super::{Now, SeatHead, SeatState, State, StoredEnd, Table, define, gate, ids, job_ends, lane_changes};
+
+/// Settles runs. Also answers which jobs ended.
+pub(crate) fn commit<S: State>(state: &mut S, now: Now, commit: Commit) -> Result<(Committed, Vec<JobId>)> {
+    let seat = commit.seat;
+    let info = gate::shard(state, seat.shard)?;
+    let stored = gate::seat(state, seat)?;
+    if is_repeat(&stored.head, info, &commit) {
+        return Ok((committed(stored), Vec::new()));
+    }
+    if stored.head.fence != commit.fence
+        || info.adoptions != commit.fence.adoptions
+        // A store that came back from an older state answers nobody until its shards are adopted.
+        || info.incarnation != state.incarnation()
+    {
+        return Err(StoreError::Fenced { seat, current: stored.head.fence.term });
+    }
+    let plan = plan(state, now, commit)?;
+    let ended = plan.jobs.iter().map(|(job, _)| *job).collect();
+    plan.apply(state, seat);
+    Ok((committed(gate::seat(state, seat)?), ended))
+}
+
+fn is_repeat(head: &SeatHead, info: &ShardInfo, commit: &Commit) -> bool {
+    let before = Fence { version: head.fence.version.wrapping_sub(1), ..head.fence };
+    head.fence.version > 0
+        && before == commit.fence
+        && head.last_commit == Some(commit.id)
+        && info.adoptions == commit.fence.adoptions
+}
+
+fn committed(stored: &SeatState) -> Committed {
+    Committed {
+        fence: stored.head.fence,
+        floor: stored.window.floor(),
+        request_no: stored.head.request_no,
+        emitted: stored.head.emitted,
+    }
+}
+
+/// Everything one commit changes, checked.
+struct Plan {
+    before: Lives,
+    head: SeatHead,
+    passed: Passed,
+    endings: Vec<Ending>,
+    lanes: Vec<lane_changes::Checked>,
+    states: Vec<(Vec<u8>, Option<Value>)>,
+    dead: Vec<DeadLetter>,
+    revived: Vec<EventId>,
+    emits: Vec<Emit>,
+    /// Outbox rows that reached their shard: after the first, up to the second.
+    forwarded: (u64, u64),
+    /// Requests that had their effect, with their tokens.
+    applied: Vec<(u64, TokenId)>,
+    token_until: laneway_core::Timestamp,
+    jobs: Vec<(JobId, StoredEnd)>,
+    reset: Option<(Reset, EventId)>,
+}
+
+#[derive(Clone, Copy)]
+struct Lives {
+    lanes: u32,
+    states: u32,
+    emitted: u64,
+}
+
+fn plan<S: State>(state: &S, now: Now, commit: Commit) -> Result<Plan> {
+    let seat = commit.seat;
+    let info = gate::shard(state, seat.shard)?;
+    let stored = gate::seat(state, seat)?;
+    check_passed(info, &stored.window, &commit.passed)?;
+    check_sizes(&commit)?;
+    let passed = |id: EventId| stored.window.contains(id) || commit.passed.contains(id);
+    for ending in &commit.endings {
+        if ending.end == Terminal::Done || !passed(ending.id) {
+            let limit = "another end than done, of an event that is passed";
+            return Err(
+                Refusal::new("endings", format!("{} of event {}", ending.end, ending.id), limit).into()
+            );
+        }
+    }
+    let lanes = lane_changes::check(state, seat, stored.head.incarnation, commit.lanes, passed)?;
+    let jobs = job_ends::check(state, now, seat, stored, commit.jobs, passed)?;
+    let states = plan_states(state, seat, stored.head.states_life, commit.states)?;
+    let forwarded = commit.forwarded.unwrap_or(stored.head.forwarded);
+    check_counter("forwarded", forwarded, stored.head.forwarded, stored.head.emitted)?;
+    let requests_applied = commit.requests_applied.unwrap_or(stored.head.requests_applied);
+    check_counter(
+        "requests_applied",
+        requests_applied,
+        stored.head.requests_applied,
+        stored.head.request_no,
+    )?;
+    let applied =
+        (stored.head.requests_applied + 1..=requests_applied).map(|number| filed(state, seat, number));
+    let applied = applied.collect::<Result<_>>()?;
+    let reset = match commit.reset {
+        None => None,
+        Some(reset) => Some((reset, define::start_floor(state, seat.shard, reset.start)?)),
+    };
+    let clears = reset.is_some_and(|(reset, _)| reset.clear_states);
+    let before = &stored.head;
+    let head = SeatHead {
+        fence: Fence { version: before.fence.version + 1, ..before.fence },
+        last_commit: Some(commit.id),
+        clean: commit.clean,
+        emitted: before.emitted + commit.emits.len() as u64,
+        forwarded,
+        requests_applied,
+        status: commit.status.unwrap_or(before.status),
+        incarnation: before.incarnation + u32::from(reset.is_some()),
+        states_life: before.states_life + u32::from(clears),
+        ..before.clone()
+    };
+    Ok(Plan {
+        before: Lives { lanes: before.incarnation, states: before.states_life, emitted: before.emitted },
+        head,
+        passed: commit.passed,
+        endings: commit.endings,
+        lanes,
+        states,
+        dead: commit.dead.into_iter().map(|dead| DeadLetter { at: now.calendar, ..dead }).collect(),
+        revived: commit.revived,
+        emits: commit.emits,
+        forwarded: (before.forwarded, forwarded),
+        applied,
+        token_until: now.calendar.after(TOKEN_KEEP),
+        jobs,
+        reset,
+    })
+}
+
+fn check_passed(info: &ShardInfo, window: &Window, passed: &Passed) -> Result<(), Refusal> {
+    let Some(last) = passed.last() else { return Ok(()) };
+    if last > info.head {
+        return Err(Refusal::new("passed", last.to_string(), format!("at most the last id {}", info.head)));
+    }
+    let ceiling = ids::ceiling(info, window);
+    if last > ceiling {
+        return Err(Refusal::new("passed", last.to_string(), format!("at most {ceiling}, the window's end")));
+    }
+    Ok(())
+}
+
+fn check_sizes(commit: &Commit) -> Result<(), Refusal> {
+    Refusal::check_max("emits", commit.emits.len(), EMITS_PER_COMMIT_MAX)?;
+    let mut total = 0;
+    let mut add = |field: &'static str, size: usize, max: usize| {
+        total += size;
+        Refusal::check_max(field, size, max)
+    };
+    for ending in &commit.endings {
+        add("reason bytes", ending.reason.len(), CAUSE_BYTES_MAX)?;
+    }
+    for dead in &commit.dead {
+        add("cause bytes", dead.cause.len(), CAUSE_BYTES_MAX)?;
+        add("dead letter bytes", super::read::size(&dead.event), COMMIT_BYTES_MAX)?;
+    }
+    for state in &commit.states {
+        add("state bytes", state.value.as_ref().map_or(0, Bytes::len), VALUE_BYTES_MAX)?;
+    }
+    for emit in &commit.emits {
+        emit.draft.check()?;
+        add("emit bytes", emit.draft.data.len() + emit.draft.headers.bytes().len(), COMMIT_BYTES_MAX)?;
+    }
+    for job in &commit.jobs {
+        let inline = if let JobResult::Inline(bytes) = &job.result { bytes.len() } else { 0 };
+        add("job end bytes", job.error.len() + inline, COMMIT_BYTES_MAX)?;
+    }
+    Refusal::check_max("bytes of the commit", total, COMMIT_BYTES_MAX)
+}
+
+fn check_counter(field: &'static str, value: u64, from: u64, to: u64) -> Result<(), Refusal> {
+    if (from..=to).contains(&value) {
+        return Ok(());
+    }
+    Err(Refusal::new(field, value.to_string(), format!("{from} to {to}")))
+}
+
+/// The rows that state writes become; a key that is written twice counts twice.
+fn plan_states<S: State>(
+    state: &S,
+    seat: Seat,
+    life: u32,
+    writes: Vec<StateWrite>,
+) -> Result<Vec<(Vec<u8>, Option<Value>)>> {
+    let mut rows: Vec<(Vec<u8>, Option<Value>)> = Vec::with_capacity(writes.len());
+    let mut versions = hashbrown::HashMap::with_capacity(writes.len());
+    for write in writes {
+        let row = keys::state(seat, life, &write.key);
+        let before = match versions.get(&row) {
+            Some(version) => *version,
+            None => load::<Value>(state, Table::LaneState, &row)?.map_or(0, |value| value.version),
+        };
+        let version = before + 1;
+        let value = write.value.map(|bytes| Value { version, bytes: Some(bytes) });
+        // A removed state leaves nothing behind, so that idle lanes cost nothing.
+        versions.insert(row.clone(), if value.is_some() { version } else { 0 });
+        rows.push((row, value));
+    }
+    Ok(rows)
+}
+
+fn filed<S: State>(state: &S, seat: Seat, number: u64) -> Result<(u64, TokenId)> {
+    let filed = load::<Filed>(state, Table::Request, &keys::seat_number(seat, number))?;
+    let filed = filed
+        .ok_or_else(|| StoreError::Corrupt { what: format!("request {number} of seat {seat} is missing") })?;
+    Ok((number, filed.token))
+}
+
+impl Plan {
+    fn apply<S: State>(self, state: &mut S, seat: Seat) {
+        self.apply_rows(state, seat);
+        let life = self.before.lanes;
+        for (_, end) in self.jobs {
+            state.end_job(seat.shard, end);
+        }
+        match self.reset {
+            None => {
+                for ending in &self.endings {
+                    state.put(Table::Ending, &keys::life_number(seat, life, ending.id), &ending.to_row());
+                }
+                for change in &self.lanes {
+                    lane_changes::apply(state, seat, life, change);
+                }
+                state.advance_seat(seat, self.head, &self.passed);
+            }
+            Some((reset, floor)) => {
+                forget_life(state, seat, life);
+                if reset.clear_states {
+                    state.forget(Table::LaneState, &keys::life(seat, self.before.states));
+                }
+                state.put_seat(seat, SeatState { head: self.head, window: Window::at(floor) });
+            }
+        }
+    }
+
+    fn apply_rows<S: State>(&self, state: &mut S, seat: Seat) {
+        for (row, value) in &self.states {
+            match value {
+                Some(value) => state.put(Table::LaneState, row, &value.to_row()),
+                None => state.delete(Table::LaneState, row),
+            }
+        }
+        for id in &self.revived {
+            state.delete(Table::Dead, &keys::seat_number(seat, id.0));
+        }
+        for dead in &self.dead {
+            state.put(Table::Dead, &keys::seat_number(seat, dead.event.id.0), &dead.to_row());
+        }
+        for (number, emit) in (self.before.emitted + 1..).zip(&self.emits) {
+            state.put(Table::Outbox, &keys::seat_number(seat, number), &emit.to_row());
+        }
+        for number in self.forwarded.0 + 1..=self.forwarded.1 {
+            state.delete(Table::Outbox, &keys::seat_number(seat, number));
+        }
+        for (number, token) in &self.applied {
+            let remembered = Token { number: *number, until: Some(self.token_until) };
+            state.delete(Table::Request, &keys::seat_number(seat, *number));
+            state.put(Table::RequestToken, &keys::token(seat, *token), &remembered.to_row());
+        }
+    }
+}
+
+/// Everything of a seat that ends with one of its lives.
+pub(super) fn forget_life<S: State>(state: &mut S, seat: Seat, life: u32) {
+    let prefix = keys::life(seat, life);
+    for table in [Table::Lane, Table::LaneDue, Table::LaneBlock, Table::Siding, Table::SidedId, Table::Ending]
+    {
+        state.forget(table, &prefix);
+    }
+}

@@ -1,0 +1,216 @@
+//! Dedup ids: what is remembered, for how long, and what makes room (contract 1.13).
+//!
+//! Bounded by time and by number per shard. A draft that still waits in the schedule is remembered whatever the
+//! clock says, and for its whole window again once it has joined its lane.
+
+use hashbrown::HashMap;
+use laneway_core::event::Dedup;
+use laneway_core::store::Receipt;
+use laneway_core::{Conflict, ConflictReason, EventId, Key, Result, Shard, StoreError, Timestamp};
+
+use super::codec::keys::{self, Single};
+use super::codec::{Numbered, Remembered, Stored, load};
+use super::{Now, State, Table};
+
+/// The dedup ids of one append, until all of it is checked.
+#[derive(Default)]
+pub(super) struct Entries {
+    /// New entries, in order: row and what to remember.
+    new: Vec<(Vec<u8>, Remembered)>,
+    index: HashMap<Vec<u8>, usize>,
+    /// Rows that end now, with their end of life: over, or the oldest of too many.
+    gone: Vec<(Vec<u8>, Timestamp)>,
+    count: u64,
+}
+
+impl Entries {
+    /// The receipt of the first draft under this id, if it is remembered; else the row to remember it by.
+    pub(super) fn find<S: State>(
+        &mut self,
+        state: &S,
+        now: Now,
+        shard: Shard,
+        place: (usize, Option<&Key>),
+        dedup: &Dedup,
+    ) -> Result<Found> {
+        let (index, key) = place;
+        let row = keys::dedup(shard, key, &dedup.id);
+        if let Some(at) = self.index.get(&row) {
+            return answer(&self.new[*at].1, index, dedup).map(Found::Before);
+        }
+        let Some(stored) = load::<Remembered>(state, Table::Dedup, &row)? else { return Ok(Found::New(row)) };
+        if is_alive(state, now, shard, &stored)? {
+            return answer(&stored, index, dedup).map(Found::Before);
+        }
+        if !self.gone.iter().any(|(gone, _)| *gone == row) {
+            self.gone.push((row.clone(), stored.until));
+        }
+        Ok(Found::New(row))
+    }
+
+    /// Remembers a draft that took its place.
+    pub(super) fn insert(&mut self, row: Vec<u8>, dedup: &Dedup, receipt: &Receipt, from: Timestamp) {
+        let event = match receipt {
+            Receipt::New { id, .. } => Some(*id),
+            _ => None,
+        };
+        let until = from.after(dedup.window);
+        self.index.insert(row.clone(), self.new.len());
+        self.new.push((row, Remembered { receipt: receipt.clone(), body: dedup.body, until, event }));
+    }
+
+    /// Finds what must go so that no more than `max` are remembered. The last check before the changes.
+    pub(super) fn make_room<S: State>(&mut self, state: &S, shard: Shard, max: u64) -> Result<()> {
+        if self.new.is_empty() && self.gone.is_empty() {
+            return Ok(());
+        }
+        let stored = count(state, shard)?.saturating_sub(self.gone.len() as u64);
+        self.count = stored + self.new.len() as u64;
+        let over = usize::try_from(self.count.saturating_sub(max)).unwrap_or(usize::MAX);
+        if over > 0 {
+            let limit = over.saturating_add(self.gone.len());
+            let oldest = state.scan(Table::DedupOrder, &keys::shard(shard), None, limit)?;
+            let ended = self.gone.len();
+            for (order, _) in oldest {
+                let (until, row) = keys::dedup_of(&order)?;
+                if self.gone.len() - ended < over && !self.gone[..ended].iter().any(|(gone, _)| *gone == row)
+                {
+                    self.gone.push((row, until));
+                }
+            }
+            let evicted = self.gone.len() - ended;
+            // A bound below what one call brings: even of these only the last stay.
+            let dropped = (over - evicted).min(self.new.len());
+            self.new.drain(..dropped);
+            self.count -= (evicted + dropped) as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes them.
+    pub(super) fn apply<S: State>(self, state: &mut S, shard: Shard) {
+        if self.new.is_empty() && self.gone.is_empty() {
+            return;
+        }
+        for (row, until) in &self.gone {
+            drop_row(state, row, *until);
+        }
+        for (row, remembered) in &self.new {
+            put_row(state, row, remembered);
+        }
+        set_count(state, shard, self.count);
+    }
+}
+
+/// Whether an id is taken.
+pub(super) enum Found {
+    /// Not remembered; this row will.
+    New(Vec<u8>),
+    /// By the draft with this receipt.
+    Before(Receipt),
+}
+
+fn answer(remembered: &Remembered, index: usize, dedup: &Dedup) -> Result<Receipt> {
+    if remembered.body == dedup.body {
+        return Ok(remembered.receipt.clone());
+    }
+    let reason = ConflictReason::DedupBody { first: remembered.event };
+    Err(StoreError::Conflict(Conflict { index: Some(index), reason }))
+}
+
+fn is_alive<S: State>(state: &S, now: Now, shard: Shard, remembered: &Remembered) -> Result<bool> {
+    Ok(remembered.until >= now.calendar || is_waiting(state, shard, remembered)?)
+}
+
+fn is_waiting<S: State>(state: &S, shard: Shard, remembered: &Remembered) -> Result<bool> {
+    match (&remembered.receipt, remembered.event) {
+        (Receipt::Scheduled { ticket, .. }, None) => {
+            Ok(state.get(Table::Schedule, &keys::shard_number(shard, *ticket))?.is_some())
+        }
+        _ => Ok(false),
+    }
+}
+
+/// A change to what is remembered of a draft that left the schedule.
+pub(super) struct Promotion {
+    row: Vec<u8>,
+    before: Timestamp,
+    after: Remembered,
+}
+
+/// What to change when the draft behind a ticket has joined its lane as this event.
+pub(super) fn promotion<S: State>(
+    state: &S,
+    now: Now,
+    place: (Shard, Option<&Key>),
+    dedup: &Dedup,
+    joined: (u64, EventId),
+) -> Result<Option<Promotion>> {
+    let (shard, key) = place;
+    let row = keys::dedup(shard, key, &dedup.id);
+    let Some(stored) = load::<Remembered>(state, Table::Dedup, &row)? else { return Ok(None) };
+    // The entry may have gone by number and come again for another draft.
+    if !matches!(stored.receipt, Receipt::Scheduled { ticket, .. } if ticket == joined.0) {
+        return Ok(None);
+    }
+    let until = stored.until.max(now.calendar.after(dedup.window));
+    Ok(Some(Promotion {
+        row,
+        before: stored.until,
+        after: Remembered { until, event: Some(joined.1), ..stored },
+    }))
+}
+
+impl Promotion {
+    /// Writes it.
+    pub(super) fn apply<S: State>(self, state: &mut S) {
+        drop_row(state, &self.row, self.before);
+        put_row(state, &self.row, &self.after);
+    }
+}
+
+/// Forgets what is over, at most `limit` rows. Answers how many went.
+pub(super) fn expire<S: State>(state: &mut S, now: Now, shard: Shard, limit: usize) -> Result<u64> {
+    let mut over = Vec::new();
+    for (order, _) in state.scan(Table::DedupOrder, &keys::shard(shard), None, limit)? {
+        let (until, row) = keys::dedup_of(&order)?;
+        if until >= now.calendar {
+            break;
+        }
+        let waiting = match load::<Remembered>(state, Table::Dedup, &row)? {
+            Some(remembered) => is_waiting(state, shard, &remembered)?,
+            None => false,
+        };
+        if !waiting {
+            over.push((row, until));
+        }
+    }
+    if over.is_empty() {
+        return Ok(0);
+    }
+    let count = count(state, shard)?.saturating_sub(over.len() as u64);
+    for (row, until) in &over {
+        drop_row(state, row, *until);
+    }
+    set_count(state, shard, count);
+    Ok(over.len() as u64)
+}
+
+fn drop_row<S: State>(state: &mut S, row: &[u8], until: Timestamp) {
+    state.delete(Table::Dedup, row);
+    state.delete(Table::DedupOrder, &keys::dedup_order(until, row));
+}
+
+fn put_row<S: State>(state: &mut S, row: &[u8], remembered: &Remembered) {
+    state.put(Table::Dedup, row, &remembered.to_row());
+    state.put(Table::DedupOrder, &keys::dedup_order(remembered.until, row), &[]);
+}
+
+fn count<S: State>(state: &S, shard: Shard) -> Result<u64> {
+    let count = load::<Numbered>(state, Table::Store, &Single::DedupCount.of(shard))?;
+    Ok(count.map_or(0, |count| count.0))
+}
+
+fn set_count<S: State>(state: &mut S, shard: Shard, count: u64) {
+    state.put(Table::Store, &Single::DedupCount.of(shard), &Numbered(count).to_row());
+}

@@ -1,0 +1,56 @@
+//! What every call asks first: does the place exist, and may it be written. Changes nothing.
+
+use laneway_core::{
+    Incarnation, ProcessorId, Result, Seat, Shard, ShardInfo, StoreError, StreamId, StreamInfo,
+};
+
+use super::{SeatState, State};
+
+/// A stream that exists.
+pub(super) fn stream<S: State>(state: &S, stream: StreamId) -> Result<&StreamInfo> {
+    state.stream(stream).ok_or_else(|| missing(format!("stream {stream}")))
+}
+
+/// A shard that exists.
+pub(super) fn shard<S: State>(state: &S, shard: Shard) -> Result<&ShardInfo> {
+    state.shard(shard).ok_or_else(|| missing(format!("shard {shard}")))
+}
+
+/// A seat of a registered processor.
+pub(super) fn seat<S: State>(state: &S, seat: Seat) -> Result<&SeatState> {
+    state.seat(seat).ok_or_else(|| missing(format!("seat {seat}")))
+}
+
+/// Whether the processor is registered on the stream.
+pub(super) fn is_registered(stream: &StreamInfo, processor: ProcessorId) -> bool {
+    stream.processors.iter().any(|registered| registered.id == processor)
+}
+
+/// The shard was written last by this life of the store.
+pub(super) fn adopted<S: State>(state: &S, shard: Shard, info: &ShardInfo) -> Result<()> {
+    learned(state, shard, info, state.incarnation())
+}
+
+/// The same, and the caller knows this life.
+pub(super) fn learned<S: State>(
+    state: &S,
+    shard: Shard,
+    info: &ShardInfo,
+    incarnation: Incarnation,
+) -> Result<()> {
+    let current = state.incarnation();
+    if incarnation == current && info.incarnation == current {
+        return Ok(());
+    }
+    Err(StoreError::Adopt { shard, stored: info.incarnation.0, current })
+}
+
+/// The shard still takes events.
+pub(super) fn unsealed(stream: &StreamInfo, shard: Shard, info: &ShardInfo) -> Result<()> {
+    if info.sealed { Err(StoreError::Moved { shard, layout: stream.layout }) } else { Ok(()) }
+}
+
+/// The error for something that is not there.
+pub(super) fn missing(what: String) -> StoreError {
+    StoreError::NotFound { what }
+}

@@ -1,0 +1,117 @@
+//! Ends of jobs: which ones a commit may bring, and how long one lives afterwards.
+
+use laneway_core::limits::{CAUSE_BYTES_MAX, RESULT_BYTES_MAX, RESULT_INLINE_BYTES_MAX};
+use laneway_core::store::{JobEnd, JobResult};
+use laneway_core::{Bytes, EventId, JobId, Refusal, Result, Seat, Shard, StoreError, Timestamp};
+
+use super::codec::{Chunk, Numbered, Stored, keys, load};
+use super::lanes::sided;
+use super::{Now, SeatState, State, StoredEnd, Table};
+
+/// Checks the ends of a commit; answers those to keep, with the names of their jobs. An end that is there
+/// already stays, and the later one is passed over in silence.
+pub(super) fn check<S: State>(
+    state: &S,
+    now: Now,
+    seat: Seat,
+    stored: &SeatState,
+    ends: Vec<JobEnd>,
+    passed: impl Fn(EventId) -> bool,
+) -> Result<Vec<(JobId, StoredEnd)>> {
+    let mut kept: Vec<(JobId, StoredEnd)> = Vec::with_capacity(ends.len());
+    for mut end in ends {
+        if !passed(end.id) {
+            return Err(refusal(end.id, "of an event that is passed with this commit"));
+        }
+        check_size(state, seat.shard, &end)?;
+        let mark = state.job_mark(seat.shard, end.id)?;
+        let Some(mark) = mark.filter(|mark| mark.responder == seat.processor) else {
+            return Err(refusal(end.id, "of a job that this processor answers"));
+        };
+        let was_open = !stored.window.contains(end.id);
+        // In its first life a seat ends a job when it passes the event, so an open event has no end yet.
+        let may_have_end = !was_open || stored.head.incarnation > 0;
+        if may_have_end && state.job_end(seat.shard, end.id)?.is_some() {
+            continue;
+        }
+        if !was_open && sided(state, seat, stored.head.incarnation, end.id)?.is_none() {
+            return Err(refusal(end.id, "of an event that was open before this commit"));
+        }
+        let ascends = kept.last().is_none_or(|(_, last)| last.end.id < end.id);
+        if !ascends && kept.iter().any(|(_, before)| before.end.id == end.id) {
+            continue;
+        }
+        end.finished_at = now.calendar;
+        let keep_until = now.calendar.after(end.keep);
+        kept.push((mark.id, StoredEnd { end, keep_until }));
+    }
+    Ok(kept)
+}
+
+fn refusal(id: EventId, limit: &str) -> StoreError {
+    Refusal::new("jobs", format!("event {id}"), limit).into()
+}
+
+fn check_size<S: State>(state: &S, shard: Shard, end: &JobEnd) -> Result<()> {
+    Refusal::check_max("error bytes", end.error.len(), CAUSE_BYTES_MAX)?;
+    match &end.result {
+        JobResult::None => Ok(()),
+        JobResult::Inline(bytes) => {
+            Ok(Refusal::check_max("result bytes", bytes.len(), RESULT_INLINE_BYTES_MAX)?)
+        }
+        JobResult::Stashed { nonce, chunks } => {
+            let mut size = 0;
+            for index in 0..*chunks {
+                let row = keys::chunk(shard, end.id, *nonce, index);
+                let Some(chunk) = load::<Chunk>(state, Table::Chunk, &row)? else {
+                    let limit = format!("stashed chunks; chunk {index} of event {} is not there", end.id);
+                    return Err(Refusal::new("result", format!("{chunks} chunks"), limit).into());
+                };
+                size += chunk.bytes.len();
+                Refusal::check_max("result bytes", size, RESULT_BYTES_MAX)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Until when the end of a job that joined its lane can be read; `None` once it is forgotten.
+pub(super) fn alive_until<S: State>(
+    state: &S,
+    now: Now,
+    shard: Shard,
+    stored: &StoredEnd,
+) -> Result<Option<Timestamp>> {
+    let life = load::<Numbered>(state, Table::JobLife, &keys::shard_number(shard, stored.end.id.0))?;
+    let until = life.map_or(stored.keep_until, |life| Timestamp(life.0).min(stored.keep_until));
+    Ok(is_alive(now, until).then_some(until))
+}
+
+/// Whether an end that is kept until then can be read now.
+pub(super) fn is_alive(now: Now, until: Timestamp) -> bool {
+    until.0 > 0 && until >= now.calendar
+}
+
+/// Changes until when the end of a job that joined its lane can be read; the epoch forgets it at once.
+pub(super) fn set_life<S: State>(state: &mut S, shard: Shard, id: EventId, until: Timestamp) {
+    state.put(Table::JobLife, &keys::shard_number(shard, id.0), &Numbered(until.0).to_row());
+}
+
+/// The bytes of a result; `None` if there were none.
+pub(super) fn result<S: State>(state: &S, shard: Shard, end: &JobEnd) -> Result<Option<Bytes>> {
+    match &end.result {
+        JobResult::None => Ok(None),
+        JobResult::Inline(bytes) => Ok(Some(bytes.clone())),
+        JobResult::Stashed { nonce, chunks } => {
+            let mut whole = Vec::new();
+            for index in 0..*chunks {
+                let row = keys::chunk(shard, end.id, *nonce, index);
+                let chunk = load::<Chunk>(state, Table::Chunk, &row)?.ok_or_else(|| StoreError::Corrupt {
+                    what: format!("result of event {} in shard {shard}: chunk {index} is missing", end.id),
+                })?;
+                whole.extend_from_slice(&chunk.bytes);
+            }
+            Ok(Some(whole.into()))
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Jobs: the submitter's view, from the job's place alone (contract 1.11 and 1.12).
+
+use std::time::Duration;
+
+use laneway_core::limits::PAGE_MAX;
+use laneway_core::store::{JobState, JobView, Jobs};
+use laneway_core::{
+    ConflictReason, EventId, JobId, JobNumber, LaneName, Refusal, Result, Seat, Shard, StoreError, Terminal,
+    Timestamp,
+};
+
+use super::codec::{ScheduledJob, Stored, keys, load};
+use super::job_ends::{alive_until, is_alive, result, set_life};
+use super::lanes::{record, sided};
+use super::promote::never_joined;
+use super::schedule::{self, Place};
+use super::{Now, State, StoredEnd, Table, gate, ids};
+
+/// Reads jobs or changes how long their ends live. Also answers which jobs ended.
+pub(crate) fn jobs<S: State>(state: &mut S, now: Now, jobs: &Jobs) -> Result<(Vec<JobView>, Vec<JobId>)> {
+    match jobs {
+        Jobs::Get { shard, numbers, results } => {
+            Ok((get(state, now, *shard, numbers, *results)?, Vec::new()))
+        }
+        Jobs::Take { shard, number, grace } => {
+            Ok((vec![take(state, now, *shard, *number, *grace)?], Vec::new()))
+        }
+        Jobs::Forget { shard, number } => Ok((vec![forget(state, now, *shard, *number)?], Vec::new())),
+        Jobs::CancelScheduled { shard, ticket } => {
+            let (view, ended) = cancel(state, now, *shard, *ticket)?;
+            Ok((vec![view], ended.into_iter().collect()))
+        }
+    }
+}
+
+/// Reads jobs, one view per number. The only part of [`jobs`] that changes nothing.
+pub(crate) fn get<S: State>(
+    state: &S,
+    now: Now,
+    shard: Shard,
+    numbers: &[JobNumber],
+    results: bool,
+) -> Result<Vec<JobView>> {
+    Refusal::check_max("jobs", numbers.len(), PAGE_MAX)?;
+    let views = numbers.iter().map(|number| {
+        let state = find(state, now, shard, *number)?.view(state, shard, results)?;
+        Ok(JobView { number: *number, state })
+    });
+    views.collect()
+}
+
+/// A job as found.
+enum Found {
+    /// Not ended, or nothing known.
+    Plain(JobState),
+    /// Ended, and still to be read. Ends of events are found by event, others by ticket.
+    Ended { end: Box<StoredEnd>, until: Timestamp },
+}
+
+impl Found {
+    fn view<S: State>(self, state: &S, shard: Shard, results: bool) -> Result<JobState> {
+        match self {
+            Self::Plain(state) => Ok(state),
+            Self::Ended { end, until } => {
+                let result = if results { result(state, shard, &end.end)? } else { None };
+                Ok(JobState::Ended { end: Box::new(end.end), result, keep_until: until })
+            }
+        }
+    }
+}
+
+fn find<S: State>(state: &S, now: Now, shard: Shard, number: JobNumber) -> Result<Found> {
+    let ticket = match number {
+        JobNumber::Event(id) => return find_event(state, now, shard, id),
+        JobNumber::Schedule(ticket) => ticket,
+    };
+    let info = gate::shard(state, shard)?;
+    if ticket == 0 || ticket > info.scheduled {
+        return Ok(Found::Plain(JobState::Unknown));
+    }
+    if let Some(waiting) = schedule::find(state, shard, ticket)? {
+        return Ok(Found::Plain(JobState::Scheduled { due: waiting.due }));
+    }
+    match load::<ScheduledJob>(state, Table::ScheduledJob, &keys::shard_number(shard, ticket))? {
+        Some(ScheduledJob::Joined(id)) => find_event(state, now, shard, id),
+        Some(ScheduledJob::Ended(end)) if is_alive(now, end.keep_until) => {
+            Ok(Found::Ended { until: end.keep_until, end: Box::new(end) })
+        }
+        Some(ScheduledJob::Ended(_)) | None => Ok(Found::Plain(JobState::Gone)),
+    }
+}
+
+fn find_event<S: State>(state: &S, now: Now, shard: Shard, id: EventId) -> Result<Found> {
+    let info = gate::shard(state, shard)?;
+    if id.0 == 0 || id > info.head || ids::in_gap(info, id) {
+        return Ok(Found::Plain(JobState::Unknown));
+    }
+    if let Some(end) = state.job_end(shard, id)? {
+        return Ok(match alive_until(state, now, shard, &end)? {
+            Some(until) => Found::Ended { end: Box::new(end), until },
+            None => Found::Plain(JobState::Gone),
+        });
+    }
+    let Some(event) = state.event(shard, id)? else { return Ok(Found::Plain(JobState::Gone)) };
+    let Some(job) = event.job else { return Ok(Found::Plain(JobState::Unknown)) };
+    let seat = Seat { shard, processor: job.responder };
+    let Some(stored) = state.seat(seat) else { return Ok(Found::Plain(JobState::Gone)) };
+    let life = stored.head.incarnation;
+    if stored.window.contains(id) && sided(state, seat, life, id)?.is_none() {
+        return Ok(Found::Plain(JobState::Gone));
+    }
+    let lane = event.key.clone().map_or(LaneName::Event(id), LaneName::Key);
+    let lane = record(state, seat, life, &lane)?.filter(|record| record.head == Some(id));
+    Ok(Found::Plain(JobState::Pending { id, key: event.key, lane }))
+}
+
+fn take<S: State>(
+    state: &mut S,
+    now: Now,
+    shard: Shard,
+    number: JobNumber,
+    grace: Duration,
+) -> Result<JobView> {
+    let found = ended_or_gone(find(state, now, shard, number)?)?;
+    let Found::Ended { end, until } = found else {
+        return Ok(JobView { number, state: found.view(state, shard, true)? });
+    };
+    let shorter = until.min(now.calendar.after(grace));
+    let view = Found::Ended { end: end.clone(), until: shorter }.view(state, shard, true)?;
+    if shorter < until {
+        shorten(state, shard, number, *end, shorter);
+    }
+    Ok(JobView { number, state: view })
+}
+
+fn forget<S: State>(state: &mut S, now: Now, shard: Shard, number: JobNumber) -> Result<JobView> {
+    let found = ended_or_gone(find(state, now, shard, number)?)?;
+    let state = match found {
+        Found::Ended { end, .. } => {
+            shorten(state, shard, number, *end, Timestamp(0));
+            JobState::Gone
+        }
+        Found::Plain(state) => state,
+    };
+    Ok(JobView { number, state })
+}
+
+fn ended_or_gone(found: Found) -> Result<Found> {
+    match found {
+        Found::Plain(JobState::Pending { .. } | JobState::Scheduled { .. }) => {
+            Err(StoreError::conflict(ConflictReason::Unfinished))
+        }
+        found => Ok(found),
+    }
+}
+
+fn shorten<S: State>(state: &mut S, shard: Shard, number: JobNumber, end: StoredEnd, until: Timestamp) {
+    match number {
+        // An end without event is found by its ticket alone.
+        JobNumber::Schedule(ticket) if end.end.id.0 == 0 => {
+            let row = keys::shard_number(shard, ticket);
+            let ended = ScheduledJob::Ended(StoredEnd { keep_until: until, ..end });
+            state.put(Table::ScheduledJob, &row, &ended.to_row());
+        }
+        _ => set_life(state, shard, end.end.id, until),
+    }
+}
+
+fn cancel<S: State>(state: &mut S, now: Now, shard: Shard, ticket: u64) -> Result<(JobView, Option<JobId>)> {
+    let number = JobNumber::Schedule(ticket);
+    gate::shard(state, shard)?;
+    let Some(waiting) = schedule::find(state, shard, ticket)? else {
+        let row = keys::shard_number(shard, ticket);
+        if let Some(ScheduledJob::Joined(_)) = load(state, Table::ScheduledJob, &row)? {
+            return Err(StoreError::conflict(ConflictReason::AlreadyDue));
+        }
+        let state = find(state, now, shard, number)?.view(state, shard, false)?;
+        return Ok((JobView { number, state }, None));
+    };
+    schedule::leave(state, shard, Place { due: waiting.due, ticket });
+    let Some(wish) = waiting.draft.job else {
+        return Ok((JobView { number, state: JobState::Gone }, None));
+    };
+    let end = never_joined(now.calendar, wish, Terminal::Cancelled, "cancelled before it was due".to_owned());
+    let row = keys::shard_number(shard, ticket);
+    state.put(Table::ScheduledJob, &row, &ScheduledJob::Ended(end.clone()).to_row());
+    let state = JobState::Ended { keep_until: end.keep_until, end: Box::new(end.end), result: None };
+    let job = JobId::new(waiting.accepted_at, shard, JobNumber::Schedule(ticket));
+    Ok((JobView { number, state }, Some(job)))
+}
+
+/// Whether nothing can be read of a job any more, now or later.
+pub(super) fn is_gone<S: State>(state: &S, now: Now, shard: Shard, number: JobNumber) -> Result<bool> {
+    Ok(matches!(find(state, now, shard, number)?, Found::Plain(JobState::Gone)))
+}

@@ -1,0 +1,120 @@
+//! Changes of lanes inside a commit: what an owner may change, and the rows and indexes that follow.
+
+use std::collections::BTreeSet;
+
+use laneway_core::limits::{CAUSE_BYTES_MAX, WINDOW_IDS};
+use laneway_core::store::LaneChange;
+use laneway_core::{Block, EventId, LaneName, LaneRecord, Refusal, Result, Seat};
+
+use super::codec::{Stored, keys};
+use super::lanes::{record, sided, siding};
+use super::{State, Table};
+
+/// A checked change, with the record it replaces.
+pub(super) struct Checked {
+    change: LaneChange,
+    before: Option<LaneRecord>,
+}
+
+/// Checks all changes of a commit. `passed` tells whether an id is passed once the commit is accepted.
+pub(super) fn check<S: State>(
+    state: &S,
+    seat: Seat,
+    life: u32,
+    changes: Vec<LaneChange>,
+    passed: impl Fn(EventId) -> bool,
+) -> Result<Vec<Checked>> {
+    let mut named = BTreeSet::new();
+    let mut moving = BTreeSet::new();
+    for change in &changes {
+        if !named.insert(&change.lane) {
+            return Err(refusal("lanes", &change.lane, "named once in a commit"));
+        }
+        check_record(change)?;
+        for id in &change.side {
+            if !passed(*id) {
+                return Err(refusal("side", &change.lane, format!("with ids that are passed; {id} is not")));
+            }
+            let now_in = sided(state, seat, life, *id)?;
+            if !moving.insert(*id) || now_in.is_some_and(|lane| lane != change.lane) {
+                return Err(refusal("side", &change.lane, format!("the one lane that sides event {id}")));
+            }
+        }
+        for id in &change.unside {
+            if sided(state, seat, life, *id)?.as_ref() != Some(&change.lane) {
+                return Err(refusal("unside", &change.lane, format!("with ids in its siding; {id} is not")));
+            }
+        }
+        check_plain(state, seat, life, change)?;
+    }
+    let checked = changes.into_iter().map(|change| {
+        let before = record(state, seat, life, &change.lane)?;
+        Ok(Checked { change, before })
+    });
+    checked.collect()
+}
+
+fn refusal(field: &'static str, lane: &LaneName, limit: impl Into<String>) -> laneway_core::StoreError {
+    Refusal::new(field, format!("lane {lane}"), limit).into()
+}
+
+fn check_record(change: &LaneChange) -> Result<()> {
+    let Some(record) = &change.record else { return Ok(()) };
+    if record.lane != change.lane {
+        return Err(refusal("record", &record.lane, format!("of lane {}, which is changed", change.lane)));
+    }
+    let text = match &record.block {
+        Some(Block::Retry { cause: text, .. } | Block::Parked { cause: text, .. })
+        | Some(Block::Paused { by: text, .. } | Block::Running { progress: text, .. }) => text.len(),
+        Some(Block::Claimed(claim)) => claim.worker.len(),
+        Some(Block::Hold { .. } | Block::Diverting { .. }) | None => 0,
+    };
+    Ok(Refusal::check_max("bytes of a lane's block", text, CAUSE_BYTES_MAX)?)
+}
+
+/// A lane without record has no siding: nobody would ever look for it.
+fn check_plain<S: State>(state: &S, seat: Seat, life: u32, change: &LaneChange) -> Result<()> {
+    if change.record.is_some() {
+        return Ok(());
+    }
+    let stays = if change.side.is_empty() {
+        let limit = change.unside.len().min(WINDOW_IDS as usize) + 1;
+        let leaving: BTreeSet<&EventId> = change.unside.iter().collect();
+        siding(state, seat, life, &change.lane, limit)?.iter().any(|id| !leaving.contains(id))
+    } else {
+        true
+    };
+    if stays { Err(refusal("record", &change.lane, "kept while its siding is not empty")) } else { Ok(()) }
+}
+
+/// Writes a checked change.
+pub(super) fn apply<S: State>(state: &mut S, seat: Seat, life: u32, checked: &Checked) {
+    let Checked { change, before } = checked;
+    let lane = &change.lane;
+    for id in &change.unside {
+        state.delete(Table::Siding, &keys::siding(seat, life, lane, *id));
+        state.delete(Table::SidedId, &keys::life_number(seat, life, *id));
+    }
+    for id in &change.side {
+        state.put(Table::Siding, &keys::siding(seat, life, lane, *id), &[]);
+        state.put(Table::SidedId, &keys::life_number(seat, life, *id), &lane.to_row());
+    }
+    let block_before = before.as_ref().and_then(|record| record.block.as_ref());
+    let block_after = change.record.as_ref().and_then(|record| record.block.as_ref());
+    let kinds = (block_before.map(Block::kind), block_after.map(Block::kind));
+    if kinds.0 != kinds.1 {
+        kinds.0.inspect(|kind| state.delete(Table::LaneBlock, &keys::lane_block(seat, life, *kind, lane)));
+        kinds.1.inspect(|kind| state.put(Table::LaneBlock, &keys::lane_block(seat, life, *kind, lane), &[]));
+    }
+    let dues = (block_before.and_then(Block::due), block_after.and_then(Block::due));
+    if dues.0 != dues.1 {
+        dues.0.inspect(|due| state.delete(Table::LaneDue, &keys::lane_due(seat, life, *due, lane)));
+        dues.1.inspect(|due| state.put(Table::LaneDue, &keys::lane_due(seat, life, *due, lane), &[]));
+    }
+    let row = keys::lane(seat, life, lane);
+    match &change.record {
+        Some(record) => state.put(Table::Lane, &row, &record.to_row()),
+        None if before.is_some() => state.delete(Table::Lane, &row),
+        None => {}
+    }
+}

@@ -1,0 +1,170 @@
+//! Query: lists of one shard, and the catalogue. Changes nothing.
+
+use laneway_core::limits::PAGE_MAX;
+use laneway_core::store::{
+    Counts, DeadLetter, Emit, Ending, LaneTail, OutboxRow, Query, RequestRow, Rows, ScheduledRow, SeatView,
+    TailView, Versioned,
+};
+use laneway_core::{Bytes, EventId, Key, Result, Seat, Shard, StoreError};
+
+use super::codec::keys::{self, Single};
+use super::codec::{Filed, Numbered, Stored, Value, Waiting, load};
+use super::job_ends::alive_until;
+use super::read::versioned;
+use super::seize::progress;
+use super::{Now, State, Table, Tail, gate};
+
+/// Reads one list.
+pub(crate) fn query<S: State>(state: &S, now: Now, query: &Query) -> Result<Rows> {
+    Ok(match query {
+        Query::Streams => Rows::Streams(state.streams().into_iter().cloned().collect()),
+        Query::Seats(shard) => Rows::Seats(gate::shard(state, *shard)?.clone(), seats(state, *shard)),
+        Query::Lane(shard, key) => Rows::Lane(lane(state, *shard, key)?),
+        Query::Tails(shard, after, limit) => Rows::Tails(tails(state, *shard, after.as_ref(), *limit)?),
+        Query::Dead(seat, after, limit) => Rows::Dead(dead(state, *seat, *after, *limit)?),
+        Query::Endings(seat, after, limit) => Rows::Endings(endings(state, *seat, *after, *limit)?),
+        Query::Requests(seat, after, limit) => Rows::Requests(requests(state, *seat, *after, *limit)?),
+        Query::Outbox(seat, after, limit) => Rows::Outbox(outbox(state, *seat, *after, *limit)?),
+        Query::States(seat, after, limit) => Rows::States(states(state, *seat, after.as_ref(), *limit)?),
+        Query::Ended(shard, after, limit) => {
+            gate::shard(state, *shard)?;
+            let mut ends = Vec::new();
+            for end in state.job_ends(*shard, *after, (*limit).min(PAGE_MAX))? {
+                if alive_until(state, now, *shard, &end)?.is_some() {
+                    ends.push(end.end);
+                }
+            }
+            Rows::Ended(ends)
+        }
+        Query::Scheduled(shard, after, limit) => Rows::Scheduled(scheduled(state, *shard, *after, *limit)?),
+        Query::Urgent(shard, after, limit) => Rows::Urgent(urgent(state, *shard, *after, *limit)?),
+        Query::Counts(shard) => Rows::Counts(counts(state, *shard)?),
+    })
+}
+
+/// Rows by the number that ends their key, after this number.
+fn numbered<S: State>(
+    state: &S,
+    table: Table,
+    prefix: &[u8],
+    after: u64,
+    limit: usize,
+) -> Result<Vec<(u64, Bytes)>> {
+    let after = [prefix, &after.to_be_bytes()[..]].concat();
+    let rows = state.scan(table, prefix, Some(&after), limit.min(PAGE_MAX))?;
+    rows.into_iter().map(|(key, row)| Ok((keys::last_number(&key)?, row))).collect()
+}
+
+fn seats<S: State>(state: &S, shard: Shard) -> Vec<SeatView> {
+    let seats = state.seats(shard).into_iter().map(|(processor, stored)| SeatView {
+        processor,
+        progress: progress(stored, stored.head.clean),
+        request_no: stored.head.request_no,
+    });
+    seats.collect()
+}
+
+fn lane<S: State>(state: &S, shard: Shard, key: &Key) -> Result<Option<TailView>> {
+    gate::shard(state, shard)?;
+    state.tail(shard, key)?.map(|tail| tail_view(state, shard, key, tail)).transpose()
+}
+
+fn tails<S: State>(state: &S, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<LaneTail>> {
+    gate::shard(state, shard)?;
+    let tails = state.tails(shard, after, limit.min(PAGE_MAX))?.into_iter().map(|(key, tail)| {
+        let tail = tail_view(state, shard, &key, tail)?;
+        Ok(LaneTail { key, tail })
+    });
+    tails.collect()
+}
+
+fn tail_view<S: State>(state: &S, shard: Shard, key: &Key, tail: Tail) -> Result<TailView> {
+    let object = load::<Value>(state, Table::Object, &keys::object(shard, key))?.and_then(versioned);
+    let Tail { id, seq, generation, incarnation, deleted } = tail;
+    Ok(TailView { id, seq, generation, incarnation, deleted, object })
+}
+
+fn dead<S: State>(state: &S, seat: Seat, after: EventId, limit: usize) -> Result<Vec<DeadLetter>> {
+    gate::seat(state, seat)?;
+    let rows = numbered(state, Table::Dead, &keys::seat(seat), after.0, limit)?;
+    rows.into_iter().map(|(_, row)| DeadLetter::from_row(row)).collect()
+}
+
+fn endings<S: State>(state: &S, seat: Seat, after: EventId, limit: usize) -> Result<Vec<Ending>> {
+    let life = gate::seat(state, seat)?.head.incarnation;
+    let rows = numbered(state, Table::Ending, &keys::life(seat, life), after.0, limit)?;
+    rows.into_iter().map(|(_, row)| Ending::from_row(row)).collect()
+}
+
+fn requests<S: State>(state: &S, seat: Seat, after: u64, limit: usize) -> Result<Vec<RequestRow>> {
+    gate::seat(state, seat)?;
+    let rows = numbered(state, Table::Request, &keys::seat(seat), after, limit)?;
+    let requests = rows.into_iter().map(|(number, row)| {
+        let Filed { token, op } = Filed::from_row(row)?;
+        Ok(RequestRow { number, token, op })
+    });
+    requests.collect()
+}
+
+fn outbox<S: State>(state: &S, seat: Seat, after: u64, limit: usize) -> Result<Vec<OutboxRow>> {
+    gate::seat(state, seat)?;
+    let rows = numbered(state, Table::Outbox, &keys::seat(seat), after, limit)?;
+    rows.into_iter().map(|(number, row)| Ok(OutboxRow { number, emit: Emit::from_row(row)? })).collect()
+}
+
+fn states<S: State>(
+    state: &S,
+    seat: Seat,
+    after: Option<&Key>,
+    limit: usize,
+) -> Result<Vec<(Key, Versioned)>> {
+    let life = gate::seat(state, seat)?.head.states_life;
+    let after = after.map(|key| keys::state(seat, life, key));
+    let rows =
+        state.scan(Table::LaneState, &keys::life(seat, life), after.as_deref(), limit.min(PAGE_MAX))?;
+    let states = rows.into_iter().map(|(key, row)| {
+        let value = versioned(Value::from_row(row)?);
+        let what = || StoreError::Corrupt { what: format!("state of seat {seat} without a value") };
+        Ok((keys::state_of(&key)?, value.ok_or_else(what)?))
+    });
+    states.collect()
+}
+
+fn scheduled<S: State>(state: &S, shard: Shard, after: u64, limit: usize) -> Result<Vec<ScheduledRow>> {
+    gate::shard(state, shard)?;
+    let rows = numbered(state, Table::Schedule, &keys::shard(shard), after, limit)?;
+    let scheduled = rows.into_iter().map(|(ticket, row)| {
+        let Waiting { due, accepted_at, draft } = Waiting::from_row(row)?;
+        Ok(ScheduledRow { ticket, due, accepted_at, draft })
+    });
+    scheduled.collect()
+}
+
+fn urgent<S: State>(state: &S, shard: Shard, after: EventId, limit: usize) -> Result<Vec<(EventId, u8)>> {
+    gate::shard(state, shard)?;
+    let rows = numbered(state, Table::Urgent, &keys::shard(shard), after.0, limit)?;
+    let urgent = rows.into_iter().map(|(id, row)| match row[..] {
+        [priority] => Ok((EventId(id), priority)),
+        _ => Err(StoreError::Corrupt { what: format!("priority of event {id} in shard {shard}") }),
+    });
+    urgent.collect()
+}
+
+fn counts<S: State>(state: &S, shard: Shard) -> Result<Counts> {
+    let info = gate::shard(state, shard)?;
+    let mut seats = Vec::new();
+    for (processor, stored) in state.seats(shard) {
+        let (seat, head) = (Seat { shard, processor }, &stored.head);
+        let lanes = state.count(Table::Lane, &keys::life(seat, head.incarnation))?;
+        let dead = state.count(Table::Dead, &keys::seat(seat))?;
+        let (emits, requests) = (head.emitted - head.forwarded, head.request_no - head.requests_applied);
+        seats.push((processor, [lanes, dead, emits, requests]));
+    }
+    let expired = load::<Numbered>(state, Table::Store, &Single::Expired.of(shard))?;
+    Ok(Counts {
+        scheduled: state.count(Table::Schedule, &keys::shard(shard))?,
+        seats,
+        adoptions: info.adoptions,
+        expired: expired.map_or(0, |expired| expired.0),
+    })
+}

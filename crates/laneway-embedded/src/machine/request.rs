@@ -1,0 +1,45 @@
+//! Request: files a wish with the owner of a seat. It has an effect only through a later commit.
+
+use laneway_core::limits::{CAUSE_BYTES_MAX, RESULT_INLINE_BYTES_MAX};
+use laneway_core::store::{Accepted, Request, RequestOp};
+use laneway_core::{Passed, Refusal, Result};
+
+use super::codec::{Filed, Stored, Token, keys, load};
+use super::{Now, SeatHead, State, Table, gate};
+
+/// Numbers a wish and stores it, once per token.
+pub(crate) fn request<S: State>(state: &mut S, now: Now, request: Request) -> Result<Accepted> {
+    check(&request.op)?;
+    let seat = request.seat;
+    let stored = gate::seat(state, seat)?;
+    let token_row = keys::token(seat, request.token);
+    if let Some(token) = load::<Token>(state, Table::RequestToken, &token_row)?
+        && token.until.is_none_or(|until| until >= now.calendar)
+    {
+        return Ok(Accepted { number: token.number, repeated: true });
+    }
+    let number = stored.head.request_no + 1;
+    let head = SeatHead { request_no: number, ..stored.head.clone() };
+    let filed = Filed { token: request.token, op: request.op };
+    state.put(Table::Request, &keys::seat_number(seat, number), &filed.to_row());
+    state.put(Table::RequestToken, &token_row, &Token { number, until: None }.to_row());
+    state.advance_seat(seat, head, &Passed::default());
+    Ok(Accepted { number, repeated: false })
+}
+
+fn check(op: &RequestOp) -> Result<(), Refusal> {
+    match op {
+        RequestOp::Pause { by, .. } => Refusal::check_max("by bytes", by.len(), CAUSE_BYTES_MAX),
+        RequestOp::Settle { claim, answer } => {
+            Refusal::check_max("claim bytes", claim.len(), CAUSE_BYTES_MAX)?;
+            Refusal::check_max("answer bytes", answer.len(), RESULT_INLINE_BYTES_MAX)
+        }
+        RequestOp::Extend { claim, .. } => Refusal::check_max("claim bytes", claim.len(), CAUSE_BYTES_MAX),
+        RequestOp::Cancel { .. }
+        | RequestOp::Resume { .. }
+        | RequestOp::Retry { .. }
+        | RequestOp::Skip { .. }
+        | RequestOp::Redrive { .. }
+        | RequestOp::Reset(_) => Ok(()),
+    }
+}

@@ -1,0 +1,8 @@
+//! The store `memory:`: the rules over plain maps. Complete, quick, and gone with the process.
+
+mod documents;
+mod state;
+mod store;
+mod wakeups;
+
+pub use store::MemoryStore;
