@@ -24,25 +24,20 @@ where
     K: Hash + Eq + Clone,
 {
     let mut deadline = hub.clock.timer(hub.clock.now().after(within));
-    let before = hub.with(|state, aftermath| {
-        state.close(aftermath);
-        state.totals()
-    });
+    let before = hub.totals();
+    hub.close();
     let in_time = std::future::poll_fn(|context| {
-        if hub.lock().poll_quiet(context).is_ready() {
+        if hub.gate().poll_quiet(context).is_ready() {
             return Poll::Ready(true);
         }
         Pin::new(&mut deadline).poll(context).map(|()| false)
     })
     .await;
     if !in_time {
-        hub.with(|state, aftermath| {
-            let cancelled = state.table.cancel_all();
-            state.stop(cancelled.running, aftermath);
-        });
-        std::future::poll_fn(|context| hub.lock().poll_quiet(context)).await;
+        hub.with(|hall, aftermath| aftermath.stop(hall.table.cancel_all().running));
+        std::future::poll_fn(|context| hub.gate().poll_quiet(context)).await;
     }
-    let after = hub.lock().totals();
+    let after = hub.totals();
     Drained { in_time, ends: after.since(before) }
 }
 

@@ -1,17 +1,18 @@
 //! One push while it is in flight: its value, its end, and the request to stop it.
 //!
-//! One allocation shared by the table, the run and the ticket. Nothing here waits for a lock of the hub, and nobody
+//! One allocation shared by the table, the run and the ticket. Nothing here takes a lock of the hub, and nobody
 //! is woken under a lock.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::outcome::End;
-use super::sync::{AtomicU64, Mutex, Ordering, lock};
+use super::sync::{AtomicU64, Mutex, Ordering, lock, lock_unshared};
 
 #[derive(Debug)]
 pub(super) struct Entry<V, R, E> {
-    value: V,
+    /// Empty only between two pushes.
+    value: Option<V>,
     /// The push's number, 0 until it is admitted.
     id: AtomicU64,
     slot: Mutex<Slot<R, E>>,
@@ -45,14 +46,27 @@ pub(super) trait Held<V>: Stoppable {
 impl<V, R, E> Entry<V, R, E> {
     pub(super) fn new(value: V) -> Self {
         let slot = Slot { end: None, listener: None, stopped: false, stop_listeners: Vec::new() };
-        Self { value, id: AtomicU64::new(0), slot: Mutex::new(slot) }
+        Self { value: Some(value), id: AtomicU64::new(0), slot: Mutex::new(slot) }
     }
 
-    pub(super) fn into_value(self) -> V {
+    pub(super) fn into_value(self) -> Option<V> {
         self.value
     }
 
-    /// Names the push. Called under the hub's lock, which also orders it before any reader.
+    /// Lets go of everything a push left behind.
+    pub(super) fn clear(&mut self) {
+        self.value = None;
+        let slot = lock_unshared(&mut self.slot);
+        (slot.end, slot.listener, slot.stopped) = (None, None, false);
+        slot.stop_listeners.clear();
+    }
+
+    /// Makes a cleared entry that of another push.
+    pub(super) fn refill(&mut self, value: V) {
+        self.value = Some(value);
+    }
+
+    /// Names the push. Called under the gate's lock, which also orders it before any reader.
     pub(super) fn name(&self, id: u64) {
         self.id.store(id, Ordering::Relaxed);
     }
@@ -120,6 +134,6 @@ impl<V: Send + Sync, R: Send, E: Send> Stoppable for Entry<V, R, E> {
 
 impl<V: Send + Sync, R: Send, E: Send> Held<V> for Entry<V, R, E> {
     fn value(&self) -> &V {
-        &self.value
+        self.value.as_ref().expect("an entry has its value while it is held")
     }
 }

@@ -1,29 +1,31 @@
-//! The hub: one lock around the lane table, and who must be woken after it is let go.
+//! The hub: the gate, the lane table behind it, and who must be woken after their locks are let go.
 //!
-//! Every operation locks once, changes the table, collects what follows from it into an [`Aftermath`], unlocks, and only
-//! then wakes tasks, resolves tickets and drops payloads: no code of the user but `Hash`, `Eq` and `Clone` of the key
-//! runs under the lock.
+//! Two locks, always taken in the order hall, gate. A push takes only the gate's. Whoever takes the hall's first moves
+//! the inbox into the table, so that every look and every order sees all pushes made before it. What follows from an
+//! operation is collected in an [`Aftermath`] and done when both locks are let go: waking tasks, resolving
+//! tickets and dropping values. No code of the user but `Hash`, `Eq` and `Clone` of the key runs under a lock.
 //!
-//! No wake-up is lost because a worker looks for work and parks under the same lock under which a push makes work.
-//! The naive worker looks, lets go, and then registers itself; a push in between finds nobody to wake.
+//! No wake-up is lost: a worker parks under the gate's lock, having seen there that the inbox is empty, and under the
+//! hall's, having seen that nothing may start. The naive worker looks, lets go, and then registers itself; a push
+//! in between finds nobody to wake.
 //!
-//! One table, not one per processor: priority, fairness, the concurrency cap and the order of waiting pushes hold over
-//! all keys. Workers take and finish turns in batches, so the lock is taken far less often than once per push.
+//! One table, not one per processor: priority, fairness and the concurrency cap hold over all keys. Workers take and
+//! finish turns in batches, so the hall is entered far less often than once per push.
 
-use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
 use hashbrown::DefaultHashBuilder;
 
 use super::entry::Entry;
+use super::gate::{Admission, Admitted, Gate, Patience};
 use super::outcome::End;
 use super::push::Push;
 use super::seam::Clock;
 use super::settings::{Settings, Totals, View};
-use super::sync::{Mutex, MutexGuard, lock};
-use crate::table::{Arrival, Ending, Outbox, Pushed, Table, Tick, Turn, Verdict};
+use super::sync::{Mutex, MutexGuard, lock, try_lock};
+use crate::table::{Arrival, Ending, Mode, Outbox, Pushed, Table, Tick, Turn, Verdict};
 
 /// A push with its value moved into the entry that its ticket shares.
 pub(super) type Parcel<K, V, R, E> = Arrival<K, Arc<Entry<V, R, E>>>;
@@ -35,33 +37,23 @@ pub(super) struct Hub<K, V, R, E> {
     pub(super) settings: Settings,
     pub(super) clock: Clock,
     hasher: DefaultHashBuilder,
-    state: Mutex<State<K, V, R, E>>,
+    gate: Mutex<Gate<K, V, R, E>>,
+    hall: Mutex<Hall<K, V, R, E>>,
 }
 
+/// What is behind the gate.
 #[derive(Debug)]
-pub(super) struct State<K, V, R, E> {
+pub(super) struct Hall<K, V, R, E> {
     pub(super) table: Table<K, Arc<Entry<V, R, E>>>,
-    capacity: usize,
-    /// Pushes that wait for room, by the number of their arrival: first come, first let in.
-    waiters: BTreeMap<u64, Waiter<K, V, R, E>>,
-    next_waiter: u64,
-    closed: bool,
+    /// The inbox being moved; empty between operations.
+    arrivals: Vec<Admitted<K, V, R, E>>,
+    /// Ends the gate has not been told of.
+    ended: usize,
     workers: usize,
-    /// Wakers of workers that found nothing to do, by worker number.
-    parked: Vec<Option<Waker>>,
     timekeeper: Option<Waker>,
     /// When the timekeeper wakes by itself.
     armed: Option<Tick>,
-    /// Who waits until nothing is in flight.
-    quiet: Vec<Waker>,
     totals: Totals,
-}
-
-#[derive(Debug)]
-struct Waiter<K, V, R, E> {
-    hash: u64,
-    parcel: Parcel<K, V, R, E>,
-    waker: Option<Waker>,
 }
 
 /// A run that is over, on its way back into the table.
@@ -75,7 +67,7 @@ pub(super) struct Settled<K, V, R, E> {
     pub(super) ending: Option<Ending>,
 }
 
-/// What is left to do after the lock is let go.
+/// What is left to do after the locks are let go.
 #[derive(Debug)]
 pub(super) struct Aftermath<V, R, E> {
     outbox: Outbox<Arc<Entry<V, R, E>>>,
@@ -84,27 +76,13 @@ pub(super) struct Aftermath<V, R, E> {
     wakers: Vec<Waker>,
 }
 
-/// What a push that does not fit becomes.
+/// What a worker brings to the hub and takes from it.
 #[derive(Debug)]
-pub(super) enum Admission<K, V, R, E> {
-    Admitted,
-    Waits { number: u64 },
-    Refused { parcel: Parcel<K, V, R, E>, closed: bool },
-}
-
-/// What a push does when there is no room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Patience {
-    Wait,
-    GiveUp,
-}
-
-/// What a waiting push finds when it looks again.
-#[derive(Debug)]
-pub(super) enum Waited<K, V, R, E> {
-    Still,
-    Admitted,
-    Closed(Parcel<K, V, R, E>),
+pub(super) struct Basket<K, V, R, E> {
+    pub(super) settled: Vec<Settled<K, V, R, E>>,
+    pub(super) batch: Vec<Job<K, V, R, E>>,
+    /// Entries that nobody holds any more.
+    pub(super) spent: Vec<Arc<Entry<V, R, E>>>,
 }
 
 /// What a worker does next.
@@ -112,6 +90,10 @@ pub(super) enum Waited<K, V, R, E> {
 pub(super) enum Next {
     /// It has turns to run, or should look again.
     Work,
+    /// Another is in the hall; it has not been there.
+    Busy,
+    /// There is nothing for it, and it is not registered.
+    Nothing,
     /// It is registered and will be woken.
     Parked,
     /// Closed and empty: it may end.
@@ -129,12 +111,16 @@ pub(super) enum Due {
 }
 
 impl<V, R, E> Aftermath<V, R, E> {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self { outbox: Outbox::default(), stale: Vec::new(), stops: Vec::new(), wakers: Vec::new() }
     }
 
-    /// Ends, stops and wakes. Never under the lock.
-    pub(super) fn carry_out(self) {
+    pub(super) fn stop(&mut self, running: Vec<Arc<Entry<V, R, E>>>) {
+        self.stops.extend(running);
+    }
+
+    /// Ends, stops and wakes. Never under a lock.
+    fn carry_out(self) {
         for (entry, end) in self.stale {
             entry.resolve(end);
         }
@@ -149,7 +135,7 @@ impl<V, R, E> Aftermath<V, R, E> {
 }
 
 /// The end of a push that the table decides alone.
-pub(super) fn forced_end<R, E>(ending: Ending) -> Option<End<R, E>> {
+fn forced_end<R, E>(ending: Ending) -> Option<End<R, E>> {
     match ending {
         Ending::Superseded { by } => Some(End::Superseded { by }),
         Ending::Cancelled => Some(End::Cancelled),
@@ -161,176 +147,240 @@ pub(super) fn forced_end<R, E>(ending: Ending) -> Option<End<R, E>> {
 impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
     pub(super) fn new(settings: Settings, clock: Clock) -> Self {
         let table = Table::new(settings.for_table());
-        let state = State {
-            capacity: settings.capacity,
-            waiters: BTreeMap::new(),
-            next_waiter: 0,
-            closed: false,
+        let hasher = table.hasher();
+        let gate = Gate::new(settings.capacity, settings.workers);
+        let hall = Hall {
+            table,
+            arrivals: Vec::new(),
+            ended: 0,
             workers: settings.workers,
-            parked: vec![None; settings.workers],
             timekeeper: None,
             armed: None,
-            quiet: Vec::new(),
             totals: Totals::default(),
-            table,
         };
-        let hasher = state.table.hasher();
-        Self { settings, clock, hasher, state: Mutex::new(state) }
+        Self { settings, clock, hasher, gate: Mutex::new(gate), hall: Mutex::new(hall) }
     }
 
-    pub(super) fn parcel(&self, push: Push<K, V>) -> (u64, Parcel<K, V, R, E>) {
-        let Push { key, value, priority, ttl, revision } = push;
-        let hash = self.hasher.hash_one(&key);
-        let expires = ttl.map(|ttl| self.clock.now().after(ttl));
-        (hash, Arrival { key, payload: Arc::new(Entry::new(value)), priority, expires, revision })
+    pub(super) fn gate(&self) -> MutexGuard<'_, Gate<K, V, R, E>> {
+        lock(&self.gate)
+    }
+
+    pub(super) fn push(&self, push: Push<K, V>, patience: Patience) -> Admission<K, V, R, E> {
+        let timed = push.ttl.is_some();
+        let (hash, expires) = self.prepare(&push);
+        let mut gate = self.gate();
+        let admission = gate.push(push, hash, expires, patience);
+        let worker = matches!(admission, Admission::Admitted(_)).then(|| gate.parked_worker()).flatten();
+        drop(gate);
+        if let Some(worker) = worker {
+            worker.wake();
+        }
+        match admission {
+            // What waits in the inbox may take the place of what waits in a lane: look behind the gate before
+            // giving up.
+            Admission::Full(push) if self.settings.mode == Mode::Latest => self.push_behind(push, patience),
+            Admission::Admitted(entry) if timed => {
+                // The timekeeper learns of the push when it is in the table.
+                self.with(|_, _| ());
+                Admission::Admitted(entry)
+            }
+            admission => admission,
+        }
+    }
+
+    fn push_behind(&self, push: Push<K, V>, patience: Patience) -> Admission<K, V, R, E> {
+        let (hash, expires) = self.prepare(&push);
+        self.with(|_, _| ());
+        let admission = self.gate().push(push, hash, expires, patience);
+        self.with(|_, _| ());
+        admission
+    }
+
+    fn prepare(&self, push: &Push<K, V>) -> (u64, Option<Tick>) {
+        (self.hasher.hash_one(&push.key), push.ttl.map(|ttl| self.clock.now().after(ttl)))
+    }
+
+    pub(super) fn push_many(&self, pushes: impl Iterator<Item = Push<K, V>>) -> Vec<Admission<K, V, R, E>> {
+        let pushes: Vec<_> = pushes.map(|push| (self.prepare(&push), push)).collect();
+        let mut timed = false;
+        let mut admissions = Vec::with_capacity(pushes.len());
+        let mut gate = self.gate();
+        for ((hash, expires), push) in pushes {
+            timed |= expires.is_some();
+            admissions.push(gate.push(push, hash, expires, Patience::Wait));
+        }
+        let worker = gate.has_inbox().then(|| gate.parked_worker()).flatten();
+        drop(gate);
+        if let Some(worker) = worker {
+            worker.wake();
+        }
+        if timed {
+            self.with(|_, _| ());
+        }
+        admissions
     }
 
     /// The push a parcel was made from. Its entry must be held by nobody else.
     pub(super) fn unpack(&self, parcel: Parcel<K, V, R, E>) -> Push<K, V> {
         let Arrival { key, payload, priority, expires, revision } = parcel;
-        let value = Arc::into_inner(payload).expect("a refused parcel is held once").into_value();
+        let value = Arc::into_inner(payload).and_then(Entry::into_value).expect("a refused parcel is held once");
         let ttl = expires.map(|expires| expires.since(self.clock.now()));
         Push { key, value, priority, ttl, revision }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State<K, V, R, E>> {
-        lock(&self.state)
-    }
-
-    /// Runs one operation under the lock and carries out what follows.
-    pub(super) fn with<A>(&self, operation: impl FnOnce(&mut State<K, V, R, E>, &mut Aftermath<V, R, E>) -> A) -> A {
+    /// Runs one operation in the hall and carries out what follows.
+    pub(super) fn with<A>(&self, operation: impl FnOnce(&mut Hall<K, V, R, E>, &mut Aftermath<V, R, E>) -> A) -> A {
         let mut aftermath = Aftermath::new();
-        let mut state = self.lock();
-        let answer = operation(&mut state, &mut aftermath);
-        state.follow_up(&mut aftermath);
-        drop(state);
+        let mut hall = self.enter(&mut aftermath);
+        let answer = operation(&mut hall, &mut aftermath);
+        hall.leave(&mut self.gate(), &mut aftermath);
+        drop(hall);
         aftermath.carry_out();
         answer
     }
 
-    pub(super) fn push(&self, hash: u64, parcel: Parcel<K, V, R, E>, patience: Patience) -> Admission<K, V, R, E> {
-        self.with(|state, aftermath| state.push(hash, parcel, patience, aftermath))
+    /// Takes the hall's lock and moves the inbox into the table.
+    fn enter(&self, aftermath: &mut Aftermath<V, R, E>) -> MutexGuard<'_, Hall<K, V, R, E>> {
+        let mut hall = lock(&self.hall);
+        self.gate().take_inbox(&mut hall.arrivals);
+        hall.absorb(aftermath);
+        hall
     }
 
-    /// Hands finished runs back and takes new turns: a worker's one visit to the table per batch.
+    /// Hands finished runs back and takes new turns: a worker's one visit per batch. With a waker it parks if there
+    /// is nothing.
     pub(super) fn exchange(
         &self,
-        settled: &mut Vec<Settled<K, V, R, E>>,
-        batch: &mut Vec<Job<K, V, R, E>>,
+        basket: &mut Basket<K, V, R, E>,
         batch_max: usize,
         worker: usize,
-        waker: &Waker,
+        patience: Patience,
+        waker: Option<&Waker>,
     ) -> (Next, Tick) {
         let now = self.clock.now();
-        let next = self.with(|state, aftermath| {
-            state.unpark(worker);
-            state.settle(settled);
-            state.admit(aftermath);
-            state.take(now, batch, batch_max);
-            if !batch.is_empty() || !settled.is_empty() {
-                return Next::Work;
-            }
-            if state.is_finished() {
-                return Next::Finished;
-            }
-            state.park(worker, waker);
+        let mut aftermath = Aftermath::new();
+        let mut hall = match patience {
+            Patience::Wait => lock(&self.hall),
+            Patience::GiveUp => match try_lock(&self.hall) {
+                Some(hall) => hall,
+                None => return (Next::Busy, now),
+            },
+        };
+        let mut gate = self.gate();
+        gate.arrive(worker);
+        gate.take_inbox(&mut hall.arrivals);
+        drop(gate);
+        hall.absorb(&mut aftermath);
+        hall.settle(&mut basket.settled);
+        hall.take(now, &mut basket.batch, batch_max);
+        let mut gate = self.gate();
+        hall.leave(&mut gate, &mut aftermath);
+        gate.recycle(&mut basket.spent);
+        let next = if !basket.batch.is_empty() || !basket.settled.is_empty() || gate.has_inbox() {
+            Next::Work
+        } else if gate.is_finished() {
+            Next::Finished
+        } else if let Some(waker) = waker {
+            gate.park(worker, waker);
             Next::Parked
-        });
-        for run in settled.drain(..) {
-            run.announce();
-        }
+        } else {
+            Next::Nothing
+        };
+        drop(gate);
+        drop(hall);
+        aftermath.carry_out();
+        basket.announce();
         (next, now)
     }
 
+    /// Refuses pushes from now on.
+    pub(super) fn close(&self) {
+        self.with(|_, aftermath| self.gate().close(&mut aftermath.wakers));
+    }
+
+    /// A worker is gone, and with it the runs it had. Without any worker nothing would ever end, so the last one
+    /// ends everything.
+    pub(super) fn lose_worker(&self, basket: &mut Basket<K, V, R, E>) {
+        self.with(|hall, aftermath| {
+            hall.settle(&mut basket.settled);
+            hall.workers -= 1;
+            if hall.workers == 0 {
+                self.gate().close(&mut aftermath.wakers);
+                hall.table.cancel_all();
+            }
+        });
+        basket.announce();
+    }
+
+    /// Lets time pass and says when to look again; registers the timekeeper for an earlier moment.
+    pub(super) fn keep_time(&self, waker: &Waker) -> Due {
+        let now = self.clock.now();
+        self.with(|hall, _| {
+            hall.table.advance(now);
+            hall.armed = hall.table.next_due();
+            if hall.workers == 0 || (hall.table.is_empty() && self.gate().closed) {
+                return Due::NeverAgain;
+            }
+            hall.timekeeper = Some(waker.clone());
+            hall.armed.map_or(Due::Unknown, Due::At)
+        })
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        self.with(|hall, _| hall.totals)
+    }
+
     pub(super) fn view(&self) -> View {
-        let state = self.lock();
-        View {
-            table: state.table.snapshot(),
-            waiting_for_capacity: state.waiters.len(),
-            closed: state.closed,
-            totals: state.totals,
+        self.with(|hall, _| {
+            let gate = self.gate();
+            View {
+                table: hall.table.snapshot(),
+                waiting_for_capacity: gate.waiters_len(),
+                closed: gate.closed,
+                totals: hall.totals,
+            }
+        })
+    }
+}
+
+impl<K, V, R, E> Basket<K, V, R, E> {
+    pub(super) fn new(room: usize) -> Self {
+        Self {
+            settled: Vec::with_capacity(room),
+            batch: Vec::with_capacity(room),
+            spent: Vec::with_capacity(room),
+        }
+    }
+
+    /// Tells the tickets, once the table has spoken; keeps the entries that have no ticket any more.
+    fn announce(&mut self) {
+        // What the gate had no room for.
+        self.spent.clear();
+        for Settled { job, end, ending, .. } in self.settled.drain(..) {
+            let Some(ending) = ending else { continue };
+            let mut entry = job.payload;
+            if let Some(unshared) = Arc::get_mut(&mut entry) {
+                unshared.clear();
+                self.spent.push(entry);
+            } else if let Some(end) = forced_end(ending).or(end) {
+                entry.resolve(end);
+            }
         }
     }
 }
 
-impl<K, V, R, E> Settled<K, V, R, E> {
-    /// Tells the ticket, once the table has spoken.
-    pub(super) fn announce(self) {
-        let Some(ending) = self.ending else { return };
-        if let Some(end) = forced_end(ending).or(self.end) {
-            self.job.payload.resolve(end);
-        }
-    }
-}
-
-impl<K: Hash + Eq + Clone, V, R, E> State<K, V, R, E> {
-    pub(super) fn push(
-        &mut self,
-        hash: u64,
-        parcel: Parcel<K, V, R, E>,
-        patience: Patience,
-        aftermath: &mut Aftermath<V, R, E>,
-    ) -> Admission<K, V, R, E> {
-        if self.closed {
-            return Admission::Refused { parcel, closed: true };
-        }
-        if self.waiters.is_empty() && self.table.len() < self.capacity {
-            self.let_in(hash, parcel, aftermath);
-            return Admission::Admitted;
-        }
-        if patience == Patience::GiveUp {
-            return Admission::Refused { parcel, closed: false };
-        }
-        let number = self.next_waiter;
-        self.next_waiter += 1;
-        self.waiters.insert(number, Waiter { hash, parcel, waker: None });
-        Admission::Waits { number }
-    }
-
-    fn let_in(&mut self, hash: u64, parcel: Parcel<K, V, R, E>, aftermath: &mut Aftermath<V, R, E>) {
-        let entry = Arc::clone(&parcel.payload);
-        let id = match self.table.push_hashed(hash, parcel) {
-            Pushed::Accepted { id, stop } => {
-                aftermath.stops.extend(stop);
-                id
+impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
+    fn absorb(&mut self, aftermath: &mut Aftermath<V, R, E>) {
+        for (id, hash, parcel) in self.arrivals.drain(..) {
+            match self.table.push_numbered(id, hash, parcel) {
+                Pushed::Accepted { stop, .. } => aftermath.stops.extend(stop),
+                Pushed::Stale { newest, payload, .. } => {
+                    self.totals.stale += 1;
+                    self.ended += 1;
+                    aftermath.stale.push((payload, End::Stale { newest }));
+                }
             }
-            Pushed::Stale { id, newest, payload } => {
-                self.totals.stale += 1;
-                aftermath.stale.push((payload, End::Stale { newest }));
-                id
-            }
-        };
-        entry.name(id.get());
-    }
-
-    /// Lets waiting pushes in, in their order, as far as there is room.
-    pub(super) fn admit(&mut self, aftermath: &mut Aftermath<V, R, E>) {
-        while !self.closed
-            && self.table.len() < self.capacity
-            && let Some((_, waiter)) = self.waiters.pop_first()
-        {
-            self.let_in(waiter.hash, waiter.parcel, aftermath);
-            aftermath.wakers.extend(waiter.waker);
         }
-    }
-
-    /// How a waiting push stands; registers it for the next change.
-    pub(super) fn poll_waiter(&mut self, number: u64, context: &Context<'_>) -> Waited<K, V, R, E> {
-        if self.closed {
-            return self.withdraw(number).map_or(Waited::Admitted, Waited::Closed);
-        }
-        match self.waiters.get_mut(&number) {
-            Some(waiter) => {
-                waiter.waker = Some(context.waker().clone());
-                Waited::Still
-            }
-            None => Waited::Admitted,
-        }
-    }
-
-    /// Takes a push that still waits for room out of the line.
-    pub(super) fn withdraw(&mut self, number: u64) -> Option<Parcel<K, V, R, E>> {
-        self.waiters.remove(&number).map(|waiter| waiter.parcel)
     }
 
     fn settle(&mut self, settled: &mut [Settled<K, V, R, E>]) {
@@ -339,6 +389,7 @@ impl<K: Hash + Eq + Clone, V, R, E> State<K, V, R, E> {
             run.ending = self.table.finish(&run.job, run.verdict);
             if let Some(ending) = run.ending {
                 self.totals.count(ending);
+                self.ended += 1;
             }
         }
     }
@@ -352,77 +403,17 @@ impl<K: Hash + Eq + Clone, V, R, E> State<K, V, R, E> {
         }
     }
 
-    /// Registers a worker that found nothing. Only right under the lock under which it looked.
-    pub(super) fn park(&mut self, worker: usize, waker: &Waker) {
-        self.parked[worker] = Some(waker.clone());
-    }
-
-    fn unpark(&mut self, worker: usize) {
-        self.parked[worker] = None;
-    }
-
-    pub(super) fn is_finished(&self) -> bool {
-        self.closed && self.table.is_empty()
-    }
-
-    pub(super) fn totals(&self) -> Totals {
-        self.totals
-    }
-
-    /// Refuses pushes from now on, those that wait for room included.
-    pub(super) fn close(&mut self, aftermath: &mut Aftermath<V, R, E>) {
-        self.closed = true;
-        aftermath.wakers.extend(self.waiters.values_mut().filter_map(|waiter| waiter.waker.take()));
-    }
-
-    pub(super) fn stop(&mut self, running: Vec<Arc<Entry<V, R, E>>>, aftermath: &mut Aftermath<V, R, E>) {
-        aftermath.stops.extend(running);
-    }
-
-    /// A worker is gone, and with it the runs it had. Without any worker nothing would ever end, so the last one
-    /// ends everything.
-    pub(super) fn lose_worker(&mut self, lost: &mut [Settled<K, V, R, E>], aftermath: &mut Aftermath<V, R, E>) {
-        self.settle(lost);
-        self.workers -= 1;
-        if self.workers == 0 && !self.is_finished() {
-            self.close(aftermath);
-            self.table.cancel_all();
-        }
-    }
-
-    /// Lets time pass and says when to look again; registers the timekeeper for an earlier moment.
-    pub(super) fn keep_time(&mut self, now: Tick, waker: &Waker) -> Due {
-        self.table.advance(now);
-        self.armed = self.table.next_due();
-        if self.is_finished() || self.workers == 0 {
-            return Due::NeverAgain;
-        }
-        self.timekeeper = Some(waker.clone());
-        self.armed.map_or(Due::Unknown, Due::At)
-    }
-
-    pub(super) fn poll_quiet(&mut self, context: &Context<'_>) -> Poll<()> {
-        if self.table.is_empty() {
-            return Poll::Ready(());
-        }
-        self.quiet.push(context.waker().clone());
-        Poll::Pending
-    }
-
     /// What every operation owes to others: room to waiting pushes, work to parked workers, a word to the timekeeper
     /// and to whoever waits for quiet.
-    fn follow_up(&mut self, aftermath: &mut Aftermath<V, R, E>) {
-        if !self.waiters.is_empty() {
-            self.admit(aftermath);
-        }
+    fn leave(&mut self, gate: &mut Gate<K, V, R, E>, aftermath: &mut Aftermath<V, R, E>) {
         if self.table.has_outbox() {
             self.table.swap_outbox(&mut aftermath.outbox);
+            self.ended += aftermath.outbox.ended.len();
             aftermath.outbox.ended.iter().for_each(|ended| self.totals.count(ended.ending));
         }
-        if self.table.can_start()
-            && let Some(waker) = self.parked.iter_mut().find_map(Option::take)
-        {
-            aftermath.wakers.push(waker);
+        gate.release(std::mem::take(&mut self.ended), &mut aftermath.wakers);
+        if self.table.can_start() || gate.has_inbox() {
+            aftermath.wakers.extend(gate.parked_worker());
         }
         if let Some(due) = self.table.next_due()
             && self.armed.is_none_or(|armed| due < armed)
@@ -430,10 +421,9 @@ impl<K: Hash + Eq + Clone, V, R, E> State<K, V, R, E> {
             self.armed = Some(due);
             aftermath.wakers.extend(self.timekeeper.take());
         }
-        if self.closed && self.table.is_empty() {
-            aftermath.wakers.extend(self.parked.iter_mut().filter_map(Option::take));
+        if gate.is_finished() {
+            aftermath.wakers.extend(std::iter::from_fn(|| gate.any_parked_worker()));
             aftermath.wakers.extend(self.timekeeper.take());
-            aftermath.wakers.append(&mut self.quiet);
         }
     }
 }

@@ -111,12 +111,12 @@ where
 
     /// Keeps a lane from starting anything until it is resumed; what runs goes on. Answers whether it was not paused.
     pub fn pause(&self, key: K) -> bool {
-        self.hub().with(|state, _| state.table.pause(key))
+        self.hub().with(|hall, _| hall.table.pause(key))
     }
 
     /// Ends a pause. Answers whether the lane was paused.
     pub fn resume(&self, key: &K) -> bool {
-        self.hub().with(|state, _| state.table.resume(key))
+        self.hub().with(|hall, _| hall.table.resume(key))
     }
 
     /// Cancels everything accepted for a key. What waits ends at once; what runs is asked to stop, and dropped after
@@ -134,10 +134,10 @@ where
         &self,
         cancel: impl FnOnce(&mut crate::table::Table<K, Arc<super::entry::Entry<V, R, E>>>) -> EntriesCancelled<V, R, E>,
     ) -> (usize, usize) {
-        self.hub().with(|state, aftermath| {
-            let Cancelled { waiting, running } = cancel(&mut state.table);
+        self.hub().with(|hall, aftermath| {
+            let Cancelled { waiting, running } = cancel(&mut hall.table);
             let counts = (waiting, running.len());
-            state.stop(running, aftermath);
+            aftermath.stop(running);
             counts
         })
     }
@@ -159,19 +159,19 @@ where
     /// Up to `limit` lanes at this moment, in no particular order. Looks at lanes under the lock: keep the limit modest.
     #[must_use]
     pub fn lanes(&self, limit: usize) -> Vec<LaneView<K>> {
-        self.hub().lock().table.lanes().take(limit).collect()
+        self.hub().with(|hall, _| hall.table.lanes().take(limit).collect())
     }
 
     /// The one reason why the next push of a key does not start, or what the key does if none waits.
     #[must_use]
     pub fn why(&self, key: &K) -> Why {
-        self.hub().lock().table.why(key)
+        self.hub().with(|hall, _| hall.table.why(key))
     }
 
     /// The one reason why one push does not start.
     #[must_use]
     pub fn why_push(&self, key: &K, id: ItemId) -> Why {
-        self.hub().lock().table.why_item(key, id)
+        self.hub().with(|hall, _| hall.table.why_item(key, id))
     }
 }
 
@@ -179,10 +179,8 @@ type EntriesCancelled<V, R, E> = Cancelled<Arc<super::entry::Entry<V, R, E>>>;
 
 impl<K: Hash + Eq + Clone, V, R, E> Drop for Owner<K, V, R, E> {
     fn drop(&mut self) {
-        self.hub.with(|state, aftermath| {
-            state.close(aftermath);
-            state.table.cancel_held();
-        });
+        self.hub.close();
+        self.hub.with(|hall, _| hall.table.cancel_held());
     }
 }
 

@@ -3,9 +3,23 @@
 //! Nothing else in the executor names a synchronisation primitive.
 
 pub(super) use std::sync::atomic::{AtomicU64, Ordering};
-pub(super) use std::sync::{Mutex, MutexGuard};
+pub(super) use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// Takes a lock that only a broken invariant can poison.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("the lock is not poisoned: no handler code runs under it")
+}
+
+/// Looks behind a lock that nobody else can reach.
+pub(super) fn lock_unshared<T>(mutex: &mut Mutex<T>) -> &mut T {
+    mutex.get_mut().expect("the lock is not poisoned: no handler code runs under it")
+}
+
+/// Takes a lock if it is free.
+pub(super) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::WouldBlock) => None,
+        Err(TryLockError::Poisoned(_)) => panic!("the lock is not poisoned: no handler code runs under it"),
+    }
 }

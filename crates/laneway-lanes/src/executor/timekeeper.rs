@@ -29,8 +29,7 @@ impl<K: Hash + Eq + Clone, V, R, E> Future for Timekeeper<K, V, R, E> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         loop {
-            let now = this.hub.clock.now();
-            let at = match this.hub.with(|state, _| state.keep_time(now, context.waker())) {
+            let at = match this.hub.keep_time(context.waker()) {
                 Due::NeverAgain => return Poll::Ready(()),
                 Due::Unknown => {
                     this.timer = None;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::entry::Entry;
-use super::hub::{Admission, Hub, Parcel, Patience, Waited};
+use super::gate::{Admission, Patience, Waited};
+use super::hub::Hub;
 use super::push::{Push, PushError, TryPushError};
 use super::ticket::Ticket;
 
@@ -38,33 +39,18 @@ where
     E: Send + 'static,
 {
     pub(super) fn start(hub: &Arc<Hub<K, V, R, E>>, push: Push<K, V>) -> Self {
-        let (hash, parcel) = hub.parcel(push);
-        let entry = Arc::clone(&parcel.payload);
-        let admission = hub.push(hash, parcel, Patience::Wait);
-        Self::from_admission(hub, entry, admission)
+        let admission = hub.push(push, Patience::Wait);
+        Self::from_admission(hub, admission)
     }
 
-    fn from_admission(
-        hub: &Arc<Hub<K, V, R, E>>,
-        entry: Arc<Entry<V, R, E>>,
-        admission: Admission<K, V, R, E>,
-    ) -> Self {
+    fn from_admission(hub: &Arc<Hub<K, V, R, E>>, admission: Admission<K, V, R, E>) -> Self {
         let stage = match admission {
-            Admission::Admitted => Stage::Admitted(Ticket::new(entry)),
-            Admission::Waits { number } => Stage::Waiting { hub: Arc::clone(hub), number, entry },
-            Admission::Refused { parcel, .. } => Stage::Refused(Box::new(unpack(hub, entry, parcel))),
+            Admission::Admitted(entry) => Stage::Admitted(Ticket::new(entry)),
+            Admission::Waits { number, entry } => Stage::Waiting { hub: Arc::clone(hub), number, entry },
+            Admission::Full(push) | Admission::Closed(push) => Stage::Refused(Box::new(push)),
         };
         Self { stage }
     }
-}
-
-fn unpack<K: Hash + Eq + Clone, V, R, E>(
-    hub: &Hub<K, V, R, E>,
-    entry: Arc<Entry<V, R, E>>,
-    parcel: Parcel<K, V, R, E>,
-) -> Push<K, V> {
-    drop(entry);
-    hub.unpack(parcel)
 }
 
 /// A push that does not wait.
@@ -78,12 +64,10 @@ where
     R: Send + 'static,
     E: Send + 'static,
 {
-    let (hash, parcel) = hub.parcel(push);
-    let entry = Arc::clone(&parcel.payload);
-    match hub.push(hash, parcel, Patience::GiveUp) {
-        Admission::Refused { parcel, closed: true } => Err(TryPushError::Closed(unpack(hub, entry, parcel))),
-        Admission::Refused { parcel, closed: false } => Err(TryPushError::Full(unpack(hub, entry, parcel))),
-        Admission::Admitted | Admission::Waits { .. } => Ok(Ticket::new(entry)),
+    match hub.push(push, Patience::GiveUp) {
+        Admission::Admitted(entry) | Admission::Waits { entry, .. } => Ok(Ticket::new(entry)),
+        Admission::Full(push) => Err(TryPushError::Full(push)),
+        Admission::Closed(push) => Err(TryPushError::Closed(push)),
     }
 }
 
@@ -102,10 +86,13 @@ where
             Stage::Admitted(ticket) => Poll::Ready(Ok(ticket)),
             Stage::Refused(push) => Poll::Ready(Err(PushError(*push))),
             Stage::Waiting { hub, number, entry } => {
-                let waited = hub.lock().poll_waiter(number, context);
+                let waited = hub.gate().poll_waiter(number, context);
                 match waited {
                     Waited::Admitted => Poll::Ready(Ok(Ticket::new(entry))),
-                    Waited::Closed(parcel) => Poll::Ready(Err(PushError(unpack(&hub, entry, parcel)))),
+                    Waited::Closed(parcel) => {
+                        drop(entry);
+                        Poll::Ready(Err(PushError(hub.unpack(parcel))))
+                    }
                     Waited::Still => {
                         this.stage = Stage::Waiting { hub, number, entry };
                         Poll::Pending
@@ -124,7 +111,7 @@ impl<K: Hash + Eq + Clone, V, R, E> Unpin for PushingMany<K, V, R, E> {}
 impl<K: Hash + Eq + Clone, V, R, E> Drop for Pushing<K, V, R, E> {
     fn drop(&mut self) {
         if let Stage::Waiting { hub, number, .. } = &self.stage {
-            let withdrawn = hub.lock().withdraw(*number);
+            let withdrawn = hub.gate().withdraw(*number);
             drop(withdrawn);
         }
     }
@@ -157,15 +144,8 @@ where
     E: Send + 'static,
 {
     pub(super) fn start(hub: &Arc<Hub<K, V, R, E>>, pushes: impl Iterator<Item = Push<K, V>>) -> Self {
-        let parcels: Vec<_> = pushes.map(|push| hub.parcel(push)).collect();
-        let entries: Vec<_> = parcels.iter().map(|(_, parcel)| Arc::clone(&parcel.payload)).collect();
-        let admissions: Vec<_> = hub.with(|state, aftermath| {
-            let push = |(hash, parcel)| state.push(hash, parcel, Patience::Wait, aftermath);
-            parcels.into_iter().map(push).collect()
-        });
-        let pushes = entries.into_iter().zip(admissions);
-        let pushes: Vec<_> =
-            pushes.map(|(entry, admission)| Pushing::from_admission(hub, entry, admission)).collect();
+        let admissions = hub.push_many(pushes).into_iter();
+        let pushes: Vec<_> = admissions.map(|admission| Pushing::from_admission(hub, admission)).collect();
         Self { answers: Vec::with_capacity(pushes.len()), pushes: pushes.into_iter(), current: None }
     }
 }

@@ -17,7 +17,8 @@ use futures::Stream;
 use futures::stream::FuturesUnordered;
 
 use super::attempt::{Attempt, Polled, Rules, Seat, begin, run_of, settle};
-use super::hub::{Hub, Job, Next, Settled};
+use super::gate::Patience;
+use super::hub::{Basket, Hub, Job, Next, Settled};
 use super::outcome::Outcome;
 use super::run::Run;
 use crate::table::{Tick, Verdict};
@@ -28,6 +29,10 @@ const BATCH_MAX: usize = 64;
 const BATCH_TIME: Duration = Duration::from_micros(100);
 /// Batches before other tasks of the runtime get their chance.
 const ROUNDS_MAX: usize = 8;
+/// Visits in vain before a worker parks: being woken from another thread costs more than looking again.
+const LOOKS_BEFORE_PARKING: u32 = 3;
+/// Times a worker lets other tasks have its thread, rather than hold it up, while another worker is in the hall.
+const TRIES_BEFORE_WAITING: u32 = 16;
 
 
 pub(super) struct Worker<K: Hash + Eq + Clone, V, R, E, H, F> {
@@ -35,12 +40,15 @@ pub(super) struct Worker<K: Hash + Eq + Clone, V, R, E, H, F> {
     handler: Arc<H>,
     number: usize,
     rules: Rules,
-    batch: Vec<Job<K, V, R, E>>,
+    basket: Basket<K, V, R, E>,
     batch_len: usize,
-    settled: Vec<Settled<K, V, R, E>>,
     under_way: FuturesUnordered<Attempt<K, V, R, E, F>>,
     spare: Option<Seat<F>>,
     last_visit: Tick,
+    /// Visits in a row that brought nothing.
+    looks: u32,
+    /// Visits in a row that found another worker in the hall.
+    tries: u32,
 }
 
 // Nothing in a worker is pinned in place: handler futures are boxed in their seats.
@@ -63,40 +71,50 @@ where
             handler,
             number,
             rules,
-            batch: Vec::with_capacity(BATCH_MAX),
+            basket: Basket::new(BATCH_MAX),
             batch_len: 1,
-            settled: Vec::with_capacity(BATCH_MAX),
             under_way: FuturesUnordered::new(),
             spare: None,
             last_visit,
+            looks: 0,
+            tries: 0,
         }
     }
 
     fn collect_finished(&mut self, context: &mut Context<'_>) {
-        while self.settled.len() < BATCH_MAX
+        while self.basket.settled.len() < BATCH_MAX
             && let Poll::Ready(Some(settled)) = Pin::new(&mut self.under_way).poll_next(context)
         {
-            self.settled.push(settled);
+            self.basket.settled.push(settled);
         }
     }
 
     fn visit(&mut self, context: &Context<'_>) -> Next {
-        let (next, now) =
-            self.hub.exchange(&mut self.settled, &mut self.batch, self.batch_len, self.number, context.waker());
-        self.batch_len = match now.since(self.last_visit) > BATCH_TIME {
-            true => (self.batch_len / 2).max(1),
-            false => (self.batch_len * 2).min(BATCH_MAX),
-        };
+        let waker = (self.looks >= LOOKS_BEFORE_PARKING).then_some(context.waker());
+        let patience = if self.tries < TRIES_BEFORE_WAITING { Patience::GiveUp } else { Patience::Wait };
+        let (next, now) = self.hub.exchange(&mut self.basket, self.batch_len, self.number, patience, waker);
+        if next == Next::Busy {
+            self.tries += 1;
+            return next;
+        }
+        self.tries = 0;
+        if self.looks == 0 {
+            self.batch_len = match now.since(self.last_visit) > BATCH_TIME {
+                true => (self.batch_len / 2).max(1),
+                false => (self.batch_len * 2).min(BATCH_MAX),
+            };
+        }
         self.last_visit = now;
+        self.looks = if next == Next::Work { 0 } else { self.looks + 1 };
         next
     }
 
     fn run_batch(&mut self, context: &mut Context<'_>) {
-        let mut batch = std::mem::take(&mut self.batch);
+        let mut batch = std::mem::take(&mut self.basket.batch);
         for job in batch.drain(..) {
             self.run(job, context);
         }
-        self.batch = batch;
+        self.basket.batch = batch;
     }
 
     fn run(&mut self, mut job: Job<K, V, R, E>, context: &mut Context<'_>) {
@@ -109,7 +127,7 @@ where
             return;
         }
         self.spare = Some(seat);
-        self.settled.extend(settle(job, polled, &self.rules));
+        self.basket.settled.extend(settle(job, polled, &self.rules));
     }
 }
 
@@ -130,6 +148,7 @@ where
             this.collect_finished(context);
             match this.visit(context) {
                 Next::Work => this.run_batch(context),
+                Next::Busy | Next::Nothing => break,
                 Next::Parked => return Poll::Pending,
                 Next::Finished => return Poll::Ready(()),
             }
@@ -143,14 +162,13 @@ impl<K: Hash + Eq + Clone, V, R, E, H, F> Drop for Worker<K, V, R, E, H, F> {
     /// Every turn is given back, whatever ended the worker: a key is never left locked by a run that is gone.
     fn drop(&mut self) {
         let unfinished = std::mem::take(&mut self.under_way).into_iter().filter_map(Attempt::abandon);
-        let lost = unfinished.chain(self.batch.drain(..)).map(|job| Settled {
+        let lost = unfinished.chain(self.basket.batch.drain(..)).map(|job| Settled {
             job,
             verdict: Verdict::Stopped,
             end: None,
             ending: None,
         });
-        let mut lost: Vec<_> = self.settled.drain(..).chain(lost).collect();
-        self.hub.with(|state, aftermath| state.lose_worker(&mut lost, aftermath));
-        lost.into_iter().for_each(Settled::announce);
+        self.basket.settled.extend(lost);
+        self.hub.lose_worker(&mut self.basket);
     }
 }

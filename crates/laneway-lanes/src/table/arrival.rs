@@ -66,13 +66,14 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
     /// parked, and takes over its place and priority with attempts from zero.
     pub fn push(&mut self, arrival: Arrival<K, T>) -> Pushed<T> {
         let hash = self.shelf.hasher().hash_one(&arrival.key);
-        self.push_hashed(hash, arrival)
+        self.push_numbered(ItemId(self.last_id + 1), hash, arrival)
     }
 
-    /// [`push`](Self::push) with the key's hash at hand.
-    pub(crate) fn push_hashed(&mut self, hash: u64, arrival: Arrival<K, T>) -> Pushed<T> {
+    /// [`push`](Self::push) with the item's number and the key's hash at hand. Numbers must grow.
+    pub(crate) fn push_numbered(&mut self, id: ItemId, hash: u64, arrival: Arrival<K, T>) -> Pushed<T> {
+        debug_assert!(id.0 > self.last_id, "numbers grow in push order");
+        self.last_id = id.0;
         let Arrival { key, payload, priority, expires, revision } = arrival;
-        let id = self.fresh_id();
         let mut item = Item { id, payload, version: revision.as_given(), expires, attempt: 0, priority };
         if self.settings.mode == Mode::Queue {
             let place = self.shelf.find_or_insert(hash, key);

@@ -25,6 +25,11 @@ mod view;
 mod words;
 
 
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
 pub use arrival::{Arrival, Pushed};
 pub use control::Cancelled;
 pub use finish::Verdict;

@@ -19,8 +19,8 @@ use super::words::{Priority, Tick};
 /// Moments at which something happens to an item of a lane.
 pub(super) type Agenda = BTreeMap<(Tick, ItemId), Place>;
 
-/// A shelf with at most this many places is never compacted.
-const SMALL: usize = 1_024;
+/// A shelf with at most this many places is never compacted. Tests compact all the time.
+const SMALL: usize = if cfg!(test) { 4 } else { 1_024 };
 
 #[derive(Debug, Clone, Copy)]
 struct List {

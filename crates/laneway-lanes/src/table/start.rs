@@ -35,7 +35,7 @@ pub struct Turn<K, T> {
     /// Which run of this item it is, from 1.
     pub attempt: u32,
     /// Latest mode: what the lane did last.
-    pub last_done: Option<LastDone<T>>,
+    pub last_done: Option<Box<LastDone<T>>>,
     /// Where the lane was when the turn was given; a hint, since compaction moves lanes.
     pub(super) place: Place,
 }
@@ -59,10 +59,8 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
         lane.burst += 1;
         lane.running_since = now;
         let last_done = match (self.settings.mode, &lane.memory) {
-            (Mode::Latest, Some(memory)) => memory.done.as_ref().map(|(id, version, payload)| LastDone {
-                id: *id,
-                version: *version,
-                payload: payload.clone(),
+            (Mode::Latest, Some(memory)) => memory.done.as_ref().map(|(id, version, payload)| {
+                Box::new(LastDone { id: *id, version: *version, payload: payload.clone() })
             }),
             _ => None,
         };

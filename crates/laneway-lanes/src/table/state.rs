@@ -97,7 +97,7 @@ pub struct Table<K, T> {
     pub(super) retries: Agenda,
     /// Waiting items that must start before a moment.
     pub(super) expiries: Agenda,
-    pub(super) next_id: u64,
+    pub(super) last_id: u64,
     pub(super) next_stamp: u64,
     pub(super) turns: u64,
     pub(super) waiting: usize,
@@ -129,7 +129,7 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
             outbox: Outbox::default(),
             retries: BTreeMap::new(),
             expiries: BTreeMap::new(),
-            next_id: 1,
+            last_id: 0,
             next_stamp: 0,
             turns: 0,
             waiting: 0,
@@ -167,12 +167,6 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
     #[must_use]
     pub fn has_outbox(&self) -> bool {
         !self.outbox.is_empty()
-    }
-
-    pub(super) fn fresh_id(&mut self) -> ItemId {
-        let id = ItemId(self.next_id);
-        self.next_id += 1;
-        id
     }
 
     /// Ends an item that was waiting and has just left its lane.
