@@ -104,6 +104,193 @@ macro_rules! __each_case {
                 a_promoted_event_keeps_its_options
                 promoting_an_unknown_shard_is_not_found
             }
+            read {
+                events_come_in_order_after_an_id
+                an_empty_shard_has_an_empty_page
+                a_page_ends_at_its_limit
+                a_page_ends_at_its_bytes_but_has_one_event
+                a_page_is_bounded_by_the_store
+                chosen_ids_are_read
+                reading_below_the_trim_says_where_to_go_on
+                superseded_events_come_without_payload
+                queue_streams_show_every_event
+                a_page_tells_when_the_next_draft_is_due
+                a_page_tells_the_request_number
+                a_page_brings_the_states_of_its_keys
+                an_event_never_changes
+                reading_an_unknown_shard_is_not_found
+            }
+            seize {
+                the_first_owner_expects_nobody
+                a_seat_is_taken_only_from_the_expected_owner
+                an_owner_that_never_was_is_not_expected
+                every_owner_has_a_higher_term
+                a_term_is_not_below_the_clock
+                a_repeated_seize_answers_the_same
+                a_seizure_refuses_every_older_fence
+                a_new_owner_begins_where_the_old_one_stopped
+                a_new_owner_learns_how_the_old_one_ended
+                a_commit_takes_back_the_clean_mark
+                a_seizure_from_another_incarnation_must_adopt
+                seats_are_owned_apart
+                an_unknown_seat_is_not_found
+            }
+            lanes {
+                a_plain_lane_has_no_record
+                every_kind_of_record_is_kept
+                a_changed_record_moves_between_lists
+                due_lanes_come_soonest_first
+                due_lanes_follow_both_clocks
+                blocked_lanes_are_paged_by_name
+                a_keyless_events_lane_is_named_by_its_id
+                a_lane_with_a_state_only_has_an_empty_record
+                a_siding_is_read_in_order
+                records_belong_to_their_processor
+                lanes_of_an_unknown_seat_are_not_found
+            }
+            commit {
+                a_commit_raises_the_version_by_one
+                an_empty_commit_counts
+                the_floor_follows_from_what_is_passed
+                every_part_of_the_fence_is_compared
+                an_unowned_seat_accepts_no_commit
+                everything_of_a_commit_is_there_together
+                nothing_of_a_refused_commit_is_there
+                a_repeated_commit_answers_the_same_and_applies_nothing
+                a_repeat_is_told_before_the_commit_is_judged
+                only_the_last_commit_can_be_repeated
+                a_repeat_needs_the_same_grant
+                a_state_counts_its_changes
+                emits_stay_in_the_outbox_until_forwarded
+                ends_other_than_done_are_recorded
+                dead_letters_are_kept_until_revived
+                a_status_stays_until_it_is_changed
+                processors_settle_apart
+                a_commit_touches_no_event_and_no_tail
+                a_commit_of_an_unknown_seat_is_not_found
+            }
+            commit_refused {
+                an_id_above_the_head_is_not_passed
+                an_id_above_the_window_is_not_passed
+                endings_need_a_passed_event
+                sidings_are_checked
+                a_lane_with_a_siding_keeps_its_record
+                the_number_of_emits_is_bounded
+                an_emit_that_no_shard_accepts_is_refused
+                sizes_in_a_commit_are_bounded
+                applied_requests_only_grow
+                forwarded_emits_only_grow
+                a_job_end_needs_a_job_of_its_own
+            }
+            commit_reset {
+                a_reset_begins_a_new_life
+                a_reset_keeps_outbox_and_dead_letters
+                a_reset_keeps_or_clears_states
+                a_reset_begins_where_it_is_told
+                a_reset_keeps_applied_requests
+                a_replay_does_not_touch_job_ends
+            }
+            request {
+                requests_are_numbered_at_their_seat
+                every_wish_is_stored_as_given
+                a_repeated_token_answers_the_first_number
+                an_applied_request_is_not_filed_again
+                an_applied_token_is_remembered_for_a_day
+                a_request_changes_nothing_by_itself
+                the_owner_learns_of_requests
+                waiting_requests_are_paged
+                a_request_to_an_unknown_seat_is_not_found
+            }
+            jobs {
+                a_job_in_its_lane_is_pending
+                a_pending_job_shows_its_lane
+                a_sided_job_is_pending
+                an_ended_job_shows_its_end
+                results_come_when_asked_for
+                the_first_end_of_a_job_stays
+                no_result_without_its_commit
+                a_job_that_never_was_is_unknown
+                jobs_are_answered_in_order
+                an_end_is_gone_after_its_time
+                take_shortens_the_life_of_a_result
+                take_never_lengthens_a_life
+                an_unfinished_job_is_neither_taken_nor_forgotten
+                a_forgotten_job_is_gone
+                taking_an_unknown_job_says_so
+                a_scheduled_job_can_be_cancelled
+                a_joined_job_is_not_cancelled_in_the_schedule
+                a_plain_timer_can_be_cancelled
+                a_scheduled_job_is_found_by_its_ticket
+                jobs_of_an_unknown_shard_are_not_found
+            }
+            stash {
+                named_chunks_are_the_result
+                chunks_are_invisible_until_named
+                two_runs_do_not_mix_their_chunks
+                a_chunk_may_be_sent_again
+                a_chunk_is_bounded
+                unnamed_chunks_expire_and_named_ones_do_not
+                stashing_in_an_unknown_shard_is_not_found
+            }
+            query {
+                lists_by_id_are_paged
+                lists_by_key_are_paged
+                keys_are_opaque_bytes
+                a_lane_without_events_is_none
+                streams_come_with_their_processors
+                counts_agree_with_the_lists
+                lists_of_the_unknown_are_not_found
+            }
+            trim {
+                unprocessed_events_are_never_trimmed
+                the_slowest_processor_holds_the_trim
+                a_sided_event_holds_the_trim
+                processed_events_stay_for_their_time
+                without_a_processor_age_decides
+                the_chain_goes_on_over_a_trim
+                trimming_twice_is_harmless
+                endings_go_with_their_events
+                a_dead_letter_outlives_its_event
+                a_job_end_outlives_its_event
+                a_trimmed_job_is_gone
+                a_new_processor_holds_the_trim_at_once
+                trimming_an_unknown_shard_is_not_found
+            }
+            documents {
+                a_missing_document_is_none
+                a_document_counts_its_changes
+                a_put_against_another_version_conflicts
+                versions_go_on_after_a_removal
+                documents_are_listed_by_prefix
+                one_of_many_writers_wins
+                document_names_are_bounded
+                the_clock_is_the_stores
+            }
+            wakeups {
+                an_announcement_before_the_wait_is_not_missed
+                an_announcement_between_two_waits_is_not_missed
+                everybody_who_waits_is_woken
+                a_dropped_wait_is_harmless
+            }
+            adoption {
+                a_foreign_shard_must_be_adopted_first
+                adopting_raises_the_ids_and_counts
+                the_chain_goes_on_after_an_adoption
+                adopting_twice_is_fine
+                a_shard_is_adopted_only_from_what_was_found
+                an_adoption_fences_the_old_owner
+                the_floor_goes_over_the_gap
+                every_new_life_is_adopted_once
+                sources_are_remembered_over_an_adoption
+                shards_are_adopted_one_by_one
+            }
+            retention {
+                a_reopened_store_has_everything_or_nothing
+                numbers_go_on_after_reopening
+                repeats_are_told_after_reopening
+                delays_go_on_after_reopening
+                a_trim_stays_after_reopening
+            }
         }
     };
 }

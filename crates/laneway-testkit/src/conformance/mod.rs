@@ -3,14 +3,29 @@
 //! A case is an `async fn` over a [`crate::Bench`], named by the behaviour, with a doc line that names the rule
 //! of the contract it holds. `list` names every case once; `run` runs them.
 
+pub mod adoption;
 pub mod append;
 pub mod append_again;
 pub mod append_latest;
+pub mod commit;
+pub mod commit_refused;
+pub mod commit_reset;
 pub mod define;
+pub mod documents;
 mod expect;
+pub mod jobs;
+pub mod lanes;
 mod list;
 pub mod promote;
+pub mod query;
+pub mod read;
+pub mod request;
+pub mod retention;
 mod run;
+pub mod seize;
+pub mod stash;
+pub mod trim;
+pub mod wakeups;
 
 pub use list::all;
 pub(crate) use run::run_inside;
