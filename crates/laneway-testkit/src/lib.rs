@@ -40,6 +40,7 @@
 
 pub mod bench;
 pub mod conformance;
+pub mod fault;
 pub mod fixture;
 mod seam;
 

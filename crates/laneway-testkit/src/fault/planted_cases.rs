@@ -1,0 +1,120 @@
+//! Runs the suite on a store with a planted bug and says which cases notice it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+
+use super::{Bug, Planted};
+use crate::conformance::{self, Case, run_inside};
+use crate::fixture::{Fixture, TestStore};
+use crate::seam;
+
+/// Opens the stores of another fixture with a bug in them.
+struct PlantedFixture {
+    inner: Arc<dyn Fixture>,
+    bug: Bug,
+}
+
+impl PlantedFixture {
+    fn plant(&self, opened: TestStore) -> TestStore {
+        TestStore {
+            store: Arc::new(Planted::new(opened.store.clone(), self.bug)),
+            documents: opened.documents.clone(),
+            wakeups: opened.wakeups.clone(),
+            clock: opened.clock.clone(),
+            extra: Some(Arc::new(opened)),
+        }
+    }
+
+    /// The store without the bug.
+    fn dig_up(planted: TestStore) -> TestStore {
+        let inner = planted.extra::<TestStore>().expect("planted by this fixture");
+        drop(planted);
+        Arc::unwrap_or_clone(inner)
+    }
+}
+
+#[async_trait]
+impl Fixture for PlantedFixture {
+    async fn open(&self) -> TestStore {
+        self.plant(self.inner.open().await)
+    }
+
+    async fn reopen(&self, opened: TestStore) -> TestStore {
+        self.plant(self.inner.reopen(Self::dig_up(opened)).await)
+    }
+
+    async fn restored(&self, opened: TestStore) -> TestStore {
+        self.plant(self.inner.restored(Self::dig_up(opened)).await)
+    }
+
+    fn clock_moves(&self) -> bool {
+        self.inner.clock_moves()
+    }
+}
+
+/// Whether a case fails on a store.
+fn fails(fixture: Arc<dyn Fixture>, case: Case) -> bool {
+    let run = async move { AssertUnwindSafe(run_inside(fixture, case)).catch_unwind().await.is_err() };
+    seam::runtime().block_on(run)
+}
+
+/// The cases that notice this bug, up to the first so many.
+pub fn caught(fixture: Arc<dyn Fixture>, bug: Bug, enough: usize) -> Vec<Case> {
+    let planted: Arc<dyn Fixture> = Arc::new(PlantedFixture { inner: fixture, bug });
+    let cases = conformance::all().into_iter().filter(|case| case.module != "histories");
+    cases.filter(|case| fails(planted.clone(), *case)).take(enough).collect()
+}
+
+/// Panics unless the suite notices the bug, and unless the cases that notice it pass on the store without it.
+pub fn assert_caught(fixture: Arc<dyn Fixture>, bug: Bug) {
+    let noticed = caught(fixture.clone(), bug, 3);
+    assert!(!noticed.is_empty(), "no case of the suite notices {bug:?}");
+    for case in noticed {
+        let control = fails(fixture.clone(), case);
+        assert!(!control, "{}::{} fails without {bug:?} too: it notices nothing", case.module, case.name);
+    }
+}
+
+/// One `#[test]` per planted bug: the suite must notice that the store of this fixture has it.
+#[macro_export]
+macro_rules! planted {
+    ($fixture:expr) => {
+        fn laneway_fixture() -> ::std::sync::Arc<dyn $crate::Fixture> {
+            ::std::sync::Arc::new($fixture)
+        }
+        $crate::planted! { @tests
+            skip_nonce_check SkipNonceCheck,
+            skip_version_check SkipVersionCheck,
+            skip_term_check SkipTermCheck,
+            skip_adoption_check SkipAdoptionCheck,
+            emit_outside_the_commit EmitOutsideTheCommit,
+            result_before_commit ResultBeforeCommit,
+            rescue_by_id_only RescueByIdOnly,
+            term_reused TermReused,
+            repeat_applies_twice RepeatAppliesTwice,
+            ignore_dedup_body IgnoreDedupBody,
+            forget_dedup ForgetDedup,
+            forget_origin ForgetOrigin,
+            ignore_expect_prev IgnoreExpectPrev,
+            trim_past_unprocessed TrimPastUnprocessed,
+            ack_before_apply AckBeforeApply,
+            invent_events InventEvents,
+            forget_tokens ForgetTokens,
+            partial_append PartialAppend,
+        }
+    };
+    (@tests $($name:ident $bug:ident,)*) => {
+        $(#[test]
+        fn $name() {
+            $crate::fault::planted_cases::assert_caught(laneway_fixture(), $crate::fault::Bug::$bug);
+        })*
+
+        #[test]
+        fn every_bug_has_its_test() {
+            assert_eq!([$(stringify!($bug)),*].len(), $crate::fault::Bug::ALL.len());
+        }
+    };
+}
