@@ -13,6 +13,8 @@ use super::position::{Frame, Position};
 
 /// Bodies share allocations of this size.
 const CHUNK_BYTES: usize = 1 << 20;
+/// Chunks kept for use; in a steady flow one is left for each one begun.
+const FREE_CHUNKS_MAX: usize = 2;
 
 #[derive(Debug)]
 pub(super) struct Recent {
@@ -27,16 +29,35 @@ struct Window {
 }
 
 /// The writer's end: copies bodies into shared chunks.
+///
+/// Chunks are used again when the window has left them. Fresh memory from the system costs more than the
+/// copy itself, because every page of it is a fault on the commit path.
 #[derive(Debug, Default)]
-pub(super) struct Chunk(BytesMut);
+pub(super) struct Chunks {
+    current: BytesMut,
+    free: Vec<BytesMut>,
+}
 
-impl Chunk {
+impl Chunks {
     pub(super) fn copy(&mut self, body: &[u8]) -> Bytes {
-        if self.0.capacity() < body.len() {
-            self.0 = BytesMut::with_capacity(body.len().max(CHUNK_BYTES));
+        if self.current.capacity() < body.len() {
+            let reused = if body.len() <= CHUNK_BYTES { self.free.pop() } else { None };
+            self.current = reused.unwrap_or_else(|| BytesMut::with_capacity(body.len().max(CHUNK_BYTES)));
         }
-        self.0.extend_from_slice(body);
-        self.0.split().freeze()
+        self.current.extend_from_slice(body);
+        self.current.split().freeze()
+    }
+
+    /// Takes the chunk back if this was the last body in it that anybody holds.
+    fn take_back(&mut self, body: Bytes) {
+        if self.free.len() < FREE_CHUNKS_MAX
+            && let Ok(mut chunk) = body.try_into_mut()
+        {
+            chunk.clear();
+            if chunk.try_reclaim(CHUNK_BYTES) {
+                self.free.push(chunk);
+            }
+        }
     }
 }
 
@@ -51,13 +72,14 @@ impl Recent {
     }
 
     /// Adds the newest frame and drops the oldest ones beyond the limit.
-    pub(super) fn push(&self, frame: Frame) {
+    pub(super) fn push(&self, frame: Frame, chunks: &mut Chunks) {
         let mut window = self.window.write();
         window.bytes += frame.body.len();
         window.frames.push_back(frame);
         while window.bytes > self.limit {
             let Some(oldest) = window.frames.pop_front() else { break };
             window.bytes -= oldest.body.len();
+            chunks.take_back(oldest.body);
         }
     }
 
@@ -92,10 +114,13 @@ mod tests {
 
     fn filled(limit: usize, frames: u64) -> Recent {
         let recent = Recent::new(limit);
-        let mut chunk = Chunk::default();
+        let mut chunks = Chunks::default();
         for number in 0..frames {
-            let body = chunk.copy(&[u8::try_from(number).unwrap(); 10]);
-            recent.push(Frame { position: position(number), number, stamp: Stamp::default(), body });
+            let body = chunks.copy(&[u8::try_from(number).unwrap(); 10]);
+            recent.push(
+                Frame { position: position(number), number, stamp: Stamp::default(), body },
+                &mut chunks,
+            );
         }
         recent
     }
@@ -117,9 +142,32 @@ mod tests {
 
     #[test]
     fn bodies_larger_than_a_chunk_are_kept_whole() {
-        let mut chunk = Chunk::default();
+        let mut chunks = Chunks::default();
         let body = vec![3; CHUNK_BYTES + 5];
-        assert_eq!(chunk.copy(&body), body);
-        assert_eq!(chunk.copy(b"x")[..], *b"x");
+        assert_eq!(chunks.copy(&body), body);
+        assert_eq!(chunks.copy(b"x")[..], *b"x");
+    }
+    #[test]
+    fn chunks_are_used_again_unless_somebody_holds_a_body() {
+        let recent = Recent::new(4 << 20);
+        let mut chunks = Chunks::default();
+        let mut held = None;
+        let mut places = std::collections::BTreeSet::new();
+        for number in 0..400 {
+            let body = chunks.copy(&vec![u8::try_from(number % 251).unwrap(); 100_000]);
+            places.insert(body.as_ptr() as usize);
+            if number == 60 {
+                held = Some(body.clone());
+            }
+            recent.push(
+                Frame { position: position(number), number, stamp: Stamp::default(), body },
+                &mut chunks,
+            );
+        }
+        assert_eq!(held.unwrap(), vec![60; 100_000], "a body somebody holds never changes");
+        assert!(places.len() < 120, "{} places for 400 bodies", places.len());
+        for frame in recent.frames_from(position(370), usize::MAX).unwrap() {
+            assert_eq!(frame.body, vec![u8::try_from(frame.number % 251).unwrap(); 100_000]);
+        }
     }
 }

@@ -20,7 +20,7 @@ use super::header::{self, Header};
 use super::open::Shared;
 use super::options::SyncMode;
 use super::position::{Frame, Mark, Position, Stamp};
-use super::recent::Chunk;
+use super::recent::Chunks;
 use super::segment::Segment;
 use super::spares::{RESERVE, Spare, Taken};
 use crate::file::disk::DiskFile;
@@ -46,7 +46,7 @@ pub struct LogWriter {
     /// Frames were written since the last sync.
     unsynced: bool,
     poison: Option<Arc<Poison>>,
-    chunk: Chunk,
+    chunks: Chunks,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -70,8 +70,8 @@ struct Candidate {
 impl LogWriter {
     pub(super) fn new(shared: Arc<Shared>, closed_mark: bool, thread: Option<JoinHandle<()>>) -> LogWriter {
         let end = *shared.end.lock();
-        let chunk = Chunk::default();
-        LogWriter { shared, current: None, end, closed_mark, unsynced: false, poison: None, chunk, thread }
+        let chunks = Chunks::default();
+        LogWriter { shared, current: None, end, closed_mark, unsynced: false, poison: None, chunks, thread }
     }
 
     /// Appends one frame and makes it durable; the buffer keeps its body.
@@ -310,8 +310,8 @@ impl LogWriter {
         // The end moves before the frame is put into memory: a reader that got it there may ask on from its end.
         current.segment.advance(current.offset);
         if self.shared.recent.keeps(sealed.body().len()) {
-            let body = self.chunk.copy(sealed.body());
-            self.shared.recent.push(Frame { position, number, stamp, body });
+            let body = self.chunks.copy(sealed.body());
+            self.shared.recent.push(Frame { position, number, stamp, body }, &mut self.chunks);
         } else {
             self.shared.recent.clear();
         }
