@@ -23,7 +23,9 @@ pub(crate) fn commit<S: State>(state: &mut S, now: Now, commit: Commit) -> Resul
     if is_repeat(&stored.head, info, &commit) {
         return Ok((committed(stored), Vec::new()));
     }
-    if stored.head.fence != commit.fence
+    let unowned = stored.head.fence.term.0 == 0;
+    if unowned
+        || stored.head.fence != commit.fence
         || info.adoptions != commit.fence.adoptions
         // A store that came back from an older state answers nobody until its shards are adopted.
         || info.incarnation != state.incarnation()

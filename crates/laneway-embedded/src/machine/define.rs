@@ -245,12 +245,26 @@ fn remove_processor<S: State>(state: &mut S, processor: ProcessorId) -> Result<S
     state.put_stream(changed);
     for shard in shards(id, partitions) {
         let seat = Seat { shard, processor };
+        raise_first_term(state, seat);
         for table in SEAT_TABLES {
             state.forget(table, &keys::seat(seat));
         }
         state.remove_seat(seat);
     }
     Ok(id)
+}
+
+/// A processor that comes back under the same name gets higher terms, also when the clock went back: the fence
+/// that handlers show to others must only grow.
+fn raise_first_term<S: State>(state: &mut S, seat: Seat) {
+    let term = state.seat(seat).map_or(Term(0), |stored| stored.head.fence.term);
+    if let Some(info) = state.shard(seat.shard)
+        && term >= info.first_term
+        && term.0 > 0
+    {
+        let raised = ShardInfo { first_term: Term(term.0 + 1), ..info.clone() };
+        state.put_shard(seat.shard, raised);
+    }
 }
 
 /// The sealed shard takes nothing more, and every append must be routed by the new layout.

@@ -1,3 +1,4 @@
 //! Integration tests of the embedded stores.
 
 mod log;
+mod memory;
