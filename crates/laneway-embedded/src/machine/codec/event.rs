@@ -142,3 +142,27 @@ fn decode_job(from: &mut Decoder) -> Result<JobMark, Malformed> {
         keep: Duration::from_micros(from.varint()?),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::samples;
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn an_event_reads_back_as_written(event in samples::event()) {
+            let mut out = Vec::new();
+            encode(&event, &mut out);
+            let mut from = Decoder::new(out.into());
+            prop_assert_eq!(decode(&mut from), Ok(event));
+            prop_assert_eq!(from.finish(), Ok(()));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            drop(decode(&mut Decoder::new(bytes.into())));
+        }
+    }
+}

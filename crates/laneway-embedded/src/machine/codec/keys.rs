@@ -332,3 +332,84 @@ fn lane_name(key: &[u8], offset: usize) -> Result<LaneName> {
         _ => Err(malformed()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use laneway_core::ProcessorId;
+    use proptest::prelude::*;
+
+    use super::super::samples;
+    use super::*;
+
+    fn seat_of(shard: Shard) -> Seat {
+        Seat { shard, processor: ProcessorId(7) }
+    }
+
+    proptest! {
+        #[test]
+        fn names_sort_as_they_do_and_never_begin_each_other(
+            shard in samples::shard(),
+            one in samples::lane_name(),
+            other in samples::lane_name(),
+        ) {
+            let seat = seat_of(shard);
+            let rows = (lane(seat, 1, &one), lane(seat, 1, &other));
+            prop_assert_eq!(rows.0.cmp(&rows.1), one.cmp(&other));
+            // Else the siding of one lane would be read with that of the other.
+            prop_assert_eq!(rows.0.starts_with(&rows.1), one == other);
+        }
+
+        #[test]
+        fn keys_give_back_what_they_were_made_of(
+            shard in samples::shard(),
+            name in samples::lane_name(),
+            due in samples::due(),
+            key in samples::key(),
+            id in samples::id(),
+            number: u64,
+            nonce: u128,
+        ) {
+            let seat = seat_of(shard);
+            prop_assert_eq!(lane_due_of(&lane_due(seat, 2, due, &name)).unwrap(), (due, name.clone()));
+            let row = lane_block(seat, 2, BlockKind::Parked, &name);
+            prop_assert_eq!(lane_block_of(&row).unwrap(), name.clone());
+            prop_assert_eq!(last_number(&siding(seat, 2, &name, id)).unwrap(), id.0);
+            prop_assert_eq!(schedule_of(&schedule_due(shard, due, number)).unwrap(), (due, number));
+            prop_assert_eq!(chunk_of(&chunk(shard, id, Nonce(nonce), 3)).unwrap(), (id, Nonce(nonce)));
+            prop_assert_eq!(state_of(&state(seat, 1, &key).into()).unwrap(), key.clone());
+            let row = dedup(shard, Some(&key), b"once");
+            prop_assert_eq!(dedup_of(&dedup_order(Timestamp(number), &row)).unwrap(), (Timestamp(number), row));
+        }
+
+        #[test]
+        fn dedup_ids_of_two_lanes_never_meet(
+            shard in samples::shard(),
+            keys in (samples::key(), samples::key()),
+            ids in (samples::bytes(), samples::bytes()),
+        ) {
+            let one = dedup(shard, Some(&keys.0), &ids.0);
+            let other = dedup(shard, Some(&keys.1), &ids.1);
+            prop_assert_eq!(one == other, (&keys.0, &ids.0) == (&keys.1, &ids.1));
+            prop_assert_ne!(one, dedup(shard, None, &ids.1));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(row: Vec<u8>) {
+            drop(lane_due_of(&row));
+            drop(lane_block_of(&row));
+            drop(schedule_of(&row));
+            drop(chunk_of(&row));
+            drop(dedup_of(&row));
+            drop(last_number(&row));
+            drop(state_of(&row.into()));
+        }
+    }
+
+    #[test]
+    fn a_place_in_the_schedule_sorts_by_its_clock_then_time_then_number() {
+        let shard = Shard { stream: StreamId(1), partition: laneway_core::Partition(0) };
+        let steady = |due: u64, ticket: u64| schedule_due(shard, Due::Steady(Steady(due)), ticket);
+        assert!(steady(255, 9) < steady(256, 1) && steady(256, 1) < steady(256, 2));
+        assert!(steady(u64::MAX, 1) < schedule_due(shard, Due::Calendar(Timestamp(0)), 1));
+    }
+}
