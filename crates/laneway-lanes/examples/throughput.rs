@@ -17,7 +17,10 @@ const CHUNK: u64 = 64;
 
 fn main() {
     let events = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
-    println!("{:>8} {:>14} {:>14} {:>14} {:>7} {:>7}", "keys", "baseline/s", "push/s", "push_many/s", "ratio", "ratio");
+    println!(
+        "{:>8} {:>14} {:>14} {:>14} {:>7} {:>7}",
+        "keys", "baseline/s", "push/s", "push_many/s", "ratio", "ratio"
+    );
     for keys in [1, 1_000, 100_000] {
         let baseline = measure(events, by_hand(events, keys));
         let single = measure(events, lanes_one_by_one(events, keys));

@@ -50,7 +50,11 @@ pub(super) enum Polled<R, E> {
 }
 
 /// Calls the handler and polls its future once, both behind the panic fence.
-pub(super) fn begin<F, R, E>(seat: &mut Seat<F>, call: impl FnOnce() -> F, context: &mut Context<'_>) -> Polled<R, E>
+pub(super) fn begin<F, R, E>(
+    seat: &mut Seat<F>,
+    call: impl FnOnce() -> F,
+    context: &mut Context<'_>,
+) -> Polled<R, E>
 where
     F: Future<Output = Outcome<R, E>>,
 {
@@ -66,7 +70,10 @@ fn poll_seat<F: Future>(seat: &mut Seat<F>, context: &mut Context<'_>) -> Poll<F
 }
 
 /// Polls behind the fence, and empties the seat behind it too: a destructor may panic as well.
-fn fenced<F, R, E>(seat: &mut Seat<F>, poll: impl FnOnce(&mut Seat<F>) -> Poll<Outcome<R, E>>) -> Polled<R, E> {
+fn fenced<F, R, E>(
+    seat: &mut Seat<F>,
+    poll: impl FnOnce(&mut Seat<F>) -> Poll<Outcome<R, E>>,
+) -> Polled<R, E> {
     match catch_unwind(AssertUnwindSafe(|| poll(seat))) {
         Ok(Poll::Pending) => Polled::Pending,
         Ok(Poll::Ready(outcome)) => match vacate(seat) {
@@ -124,7 +131,9 @@ pub(super) fn settle<K, V, R, E>(
         Polled::Answered(Outcome::Retry { after, .. }) if attempts < rules.attempts_max => {
             (Verdict::RetryAt(rules.clock.now().after(after)), None)
         }
-        Polled::Answered(Outcome::Retry { error, .. } | Outcome::Fail(error)) => failed(Cause::Handler(error)),
+        Polled::Answered(Outcome::Retry { error, .. } | Outcome::Fail(error)) => {
+            failed(Cause::Handler(error))
+        }
         Polled::Panicked(message) => failed(Cause::Panicked(message)),
     };
     Some(Settled { job, verdict, end, ending: None })

@@ -223,13 +223,17 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
     /// The push a parcel was made from. Its entry must be held by nobody else.
     pub(super) fn unpack(&self, parcel: Parcel<K, V, R, E>) -> Push<K, V> {
         let Arrival { key, payload, priority, expires, revision } = parcel;
-        let value = Arc::into_inner(payload).and_then(Entry::into_value).expect("a refused parcel is held once");
+        let value =
+            Arc::into_inner(payload).and_then(Entry::into_value).expect("a refused parcel is held once");
         let ttl = expires.map(|expires| expires.since(self.clock.now()));
         Push { key, value, priority, ttl, revision }
     }
 
     /// Runs one operation in the hall and carries out what follows.
-    pub(super) fn with<A>(&self, operation: impl FnOnce(&mut Hall<K, V, R, E>, &mut Aftermath<V, R, E>) -> A) -> A {
+    pub(super) fn with<A>(
+        &self,
+        operation: impl FnOnce(&mut Hall<K, V, R, E>, &mut Aftermath<V, R, E>) -> A,
+    ) -> A {
         let mut aftermath = Aftermath::new();
         let mut hall = self.enter(&mut aftermath);
         let answer = operation(&mut hall, &mut aftermath);

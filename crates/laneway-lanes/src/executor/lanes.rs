@@ -97,7 +97,10 @@ where
     /// Puts many pieces of work into their lanes, in order and with nothing of others in between as far as there is room.
     ///
     /// Cheaper than as many calls of [`push`](Self::push). One answer per push, in order.
-    pub fn push_many(&self, pushes: impl IntoIterator<Item = impl Into<Push<K, V>>>) -> PushingMany<K, V, R, E> {
+    pub fn push_many(
+        &self,
+        pushes: impl IntoIterator<Item = impl Into<Push<K, V>>>,
+    ) -> PushingMany<K, V, R, E> {
         PushingMany::start(self.hub(), pushes.into_iter().map(Into::into))
     }
 
@@ -132,7 +135,9 @@ where
 
     fn cancel_by(
         &self,
-        cancel: impl FnOnce(&mut crate::table::Table<K, Arc<super::entry::Entry<V, R, E>>>) -> EntriesCancelled<V, R, E>,
+        cancel: impl FnOnce(
+            &mut crate::table::Table<K, Arc<super::entry::Entry<V, R, E>>>,
+        ) -> EntriesCancelled<V, R, E>,
     ) -> (usize, usize) {
         self.hub().with(|hall, aftermath| {
             let Cancelled { waiting, running } = cancel(&mut hall.table);

@@ -10,6 +10,8 @@
 mod attempt;
 mod drain;
 mod entry;
+#[cfg(test)]
+mod explored;
 mod gate;
 mod hub;
 mod lanes;

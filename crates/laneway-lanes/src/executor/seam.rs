@@ -15,15 +15,18 @@ pub(super) struct Clock {
 }
 
 impl Clock {
+    #[expect(clippy::disallowed_methods, reason = "the seam is where the executor reads the clock")]
     pub(super) fn start() -> Self {
         Self { start: tokio::time::Instant::now() }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the seam is where the executor reads the clock")]
     pub(super) fn now(&self) -> Tick {
         Tick::START.after(self.start.elapsed())
     }
 
     /// Becomes ready at `at`.
+    #[expect(clippy::disallowed_methods, reason = "the seam is where the executor sets timers")]
     pub(super) fn timer(&self, at: Tick) -> Timer {
         let wait = at.since(self.now());
         Timer { sleep: Box::pin(tokio::time::sleep(wait)) }
@@ -45,6 +48,7 @@ impl Future for Timer {
 }
 
 /// Runs a service on the current runtime. It ends by itself when its hub has finished.
+#[expect(clippy::disallowed_methods, reason = "the seam is where the executor spawns its services")]
 pub(super) fn spawn(service: impl Future<Output = ()> + Send + 'static) {
     drop(tokio::spawn(service));
 }

@@ -40,7 +40,8 @@ impl<K: Hash + Eq + Clone, V, R, E> Future for Timekeeper<K, V, R, E> {
             if this.timer.as_ref().is_none_or(|(set, _)| *set != at) {
                 this.timer = Some((at, this.hub.clock.timer(at)));
             }
-            let waits = this.timer.as_mut().is_some_and(|(_, timer)| Pin::new(timer).poll(context).is_pending());
+            let waits =
+                this.timer.as_mut().is_some_and(|(_, timer)| Pin::new(timer).poll(context).is_pending());
             if waits {
                 return Poll::Pending;
             }

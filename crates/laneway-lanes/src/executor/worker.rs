@@ -34,7 +34,6 @@ const LOOKS_BEFORE_PARKING: u32 = 3;
 /// Times a worker lets other tasks have its thread, rather than hold it up, while another worker is in the hall.
 const TRIES_BEFORE_WAITING: u32 = 16;
 
-
 pub(super) struct Worker<K: Hash + Eq + Clone, V, R, E, H, F> {
     hub: Arc<Hub<K, V, R, E>>,
     handler: Arc<H>,

@@ -24,7 +24,6 @@ mod state;
 mod view;
 mod words;
 
-
 #[cfg(test)]
 mod model;
 #[cfg(test)]

@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::{Arrival, Ending, Kind, Mode, Outbox, Priority, Pushed, Revision, Settings, Table, Tick, Turn, Verdict, Version};
+use super::{
+    Arrival, Ending, Kind, Mode, Outbox, Priority, Pushed, Revision, Settings, Table, Tick, Turn, Verdict,
+    Version,
+};
 
 const KEYS: u8 = 12;
 const CASES: u32 = 10_000;
@@ -139,8 +142,11 @@ impl Model {
             return true;
         }
         item.version.incarnation = life;
-        item.version.generation = revision.generation.unwrap_or(newest.map_or(1, |newest| newest.generation + 1));
-        if newest.is_some_and(|newest| newest.kind == Kind::Delete || newest.generation > item.version.generation) {
+        item.version.generation =
+            revision.generation.unwrap_or(newest.map_or(1, |newest| newest.generation + 1));
+        if newest
+            .is_some_and(|newest| newest.kind == Kind::Delete || newest.generation > item.version.generation)
+        {
             return true;
         }
         self.replace(key, item);
@@ -199,7 +205,8 @@ impl Model {
         let keeps = self.settings.quantum;
         let lane = self.lanes.get_mut(&key).expect("a running lane");
         let item = lane.running.take().expect("a running item");
-        let newer = lane.waiting.first().filter(|_| latest).map(|newer| Ending::Superseded { by: id(newer.id) });
+        let newer =
+            lane.waiting.first().filter(|_| latest).map(|newer| Ending::Superseded { by: id(newer.id) });
         let stopped = lane.stop.take().or(newer);
         let ending = match verdict {
             Verdict::Done => Some(Ending::Done),
@@ -368,7 +375,11 @@ impl Pair {
         assert_eq!(snapshot.ready, self.model.ready.len(), "ready");
         assert_eq!(snapshot.paused, lanes.values().filter(|lane| lane.paused).count(), "paused");
         assert_eq!(snapshot.parked, lanes.values().filter(|lane| lane.parked).count(), "parked");
-        assert_eq!(snapshot.retrying, lanes.values().filter(|lane| lane.retry_at.is_some()).count(), "retrying");
+        assert_eq!(
+            snapshot.retrying,
+            lanes.values().filter(|lane| lane.retry_at.is_some()).count(),
+            "retrying"
+        );
         assert_eq!(snapshot.remembered, self.model.idle.len(), "remembered");
     }
 }

@@ -18,7 +18,9 @@
 
 use std::collections::HashMap;
 
-use super::{Arrival, Ending, ItemId, Kind, Mode, Outbox, Priority, Pushed, Settings, Table, Tick, Turn, Verdict, Why};
+use super::{
+    Arrival, Ending, ItemId, Kind, Mode, Outbox, Priority, Pushed, Settings, Table, Tick, Turn, Verdict, Why,
+};
 
 struct Bench {
     table: Table<char, String>,
@@ -344,7 +346,11 @@ fn last_done_is_shown_and_failure_does_not_count_as_done() {
 #[test]
 fn only_so_many_idle_keys_are_remembered_and_the_oldest_is_forgotten_first() {
     let settings = Settings { remember: 2, ..latest() };
-    let bench = check_with(settings, "+a1:g5 +b1:g5 +c1:g5 -a1 -b1 -c1 +b2:g1 +c2:g1 +a2:g1", "a1 b1 c1 b2:stale c2:stale a2");
+    let bench = check_with(
+        settings,
+        "+a1:g5 +b1:g5 +c1:g5 -a1 -b1 -c1 +b2:g1 +c2:g1 +a2:g1",
+        "a1 b1 c1 b2:stale c2:stale a2",
+    );
     assert_eq!(bench.table.snapshot().remembered, 2);
 }
 
@@ -390,5 +396,9 @@ fn room_is_given_back_after_many_keys() {
         assert_eq!((snapshot.lanes, snapshot.running, snapshot.paused), (2, 1, 1), "round {round}");
         assert!(snapshot.room < 4_096, "round {round}: room for {} lanes is left", snapshot.room);
     }
-    assert_eq!(table.finish(&pinned, Verdict::Done), Some(Ending::Done), "a turn survives its lane being moved");
+    assert_eq!(
+        table.finish(&pinned, Verdict::Done),
+        Some(Ending::Done),
+        "a turn survives its lane being moved"
+    );
 }
