@@ -67,11 +67,14 @@ pub(super) struct Settled<K, V, R, E> {
     pub(super) ending: Option<Ending>,
 }
 
+/// A push that is told its end without having been in the table.
+type Farewell<V, R, E> = (Arc<Entry<V, R, E>>, End<R, E>);
+
 /// What is left to do after the locks are let go.
 #[derive(Debug)]
 pub(super) struct Aftermath<V, R, E> {
     outbox: Outbox<Arc<Entry<V, R, E>>>,
-    stale: Vec<(Arc<Entry<V, R, E>>, End<R, E>)>,
+    stale: Vec<Farewell<V, R, E>>,
     stops: Vec<Arc<Entry<V, R, E>>>,
     wakers: Vec<Waker>,
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway_lanes::table::{LaneStatus, Why};
+use laneway_lanes::table::{LaneStatus, Tick, Why};
 use laneway_lanes::{Lanes, Outcome, Run, Settings};
 
 use crate::stage::{Act, Stage, done, held, part};
@@ -19,7 +19,11 @@ async fn why_gives_one_reason_for_every_state() {
     assert_eq!(stage.next_start().await, "a1");
     drop(stage.push(done("b1")).await);
     stage.lanes.pause("c");
-    assert!(matches!(stage.lanes.why(&"r"), Why::RetryAt { id, attempts: 1, .. } if id == retrying.id()));
+    assert!(
+        matches!(stage.lanes.why(&"r"), Why::RetryAt { id, at, attempts: 1 }
+            if id == retrying.id() && at >= Tick::START.after(Duration::from_secs(3_600))),
+        "the whole wait is kept"
+    );
     assert!(matches!(stage.lanes.why(&"a"), Why::Behind { id, since: Some(_) } if id == first.id()));
     assert!(matches!(stage.lanes.why_push(&"a", first.id()), Why::Running { attempt: 1, .. }));
     assert!(matches!(stage.lanes.why_push(&"a", second.id()), Why::Behind { id, .. } if id == first.id()));

@@ -23,12 +23,15 @@ async fn order_holds(settings: Settings, keys: u32, pushes: u32) {
         let seen = Arc::clone(&seen);
         async move {
             let (key, value) = (*run.key(), *run.value());
-            let entered = !std::mem::replace(&mut seen.lock().unwrap().keys.entry(key).or_default().0, true);
+            let entered = !std::mem::replace(
+                &mut seen.lock().expect("not poisoned").keys.entry(key).or_default().0,
+                true,
+            );
             assert!(entered, "two runs of key {key} at a time");
             for _ in 0..value % 3 {
                 tokio::task::yield_now().await;
             }
-            let mut seen = seen.lock().unwrap();
+            let mut seen = seen.lock().expect("not poisoned");
             let (running, values) = seen.keys.entry(key).or_default();
             *running = false;
             values.push(value);
@@ -42,7 +45,7 @@ async fn order_holds(settings: Settings, keys: u32, pushes: u32) {
     let drained = lanes.drain(Duration::from_secs(60)).await;
     assert!(drained.in_time);
     assert_eq!(lanes.snapshot().totals.done, u64::from(pushes), "no run failed");
-    for (key, (_, values)) in &witness.lock().unwrap().keys {
+    for (key, (_, values)) in &witness.lock().expect("not poisoned").keys {
         assert!(values.is_sorted(), "key {key} ran out of order: {values:?}");
     }
 }
