@@ -39,6 +39,7 @@
 //! [`check`] (invariants of histories), [`fault`] (wrappers that break stores on purpose).
 
 pub mod bench;
+pub mod check;
 pub mod conformance;
 pub mod fault;
 pub mod fixture;

@@ -12,7 +12,7 @@ mod snapshot;
 pub use draft::{DraftExt,
     delayed, draft, emit, ending, inline, job_draft, job_end, key, keyless, lane, lane_change, parked, passed, retrying,
 };
-pub(crate) use calls::{chain_of, new_id, read_of};
+pub(crate) use calls::{chain_of, read_of};
 pub use open::Bench;
 pub use place::Place;
-pub use snapshot::Snapshot;
+pub use snapshot::{SeatSnapshot, Snapshot};

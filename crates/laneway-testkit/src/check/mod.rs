@@ -1,0 +1,26 @@
+//! Checkers: what must hold of every history of a store, whatever the store is.
+//!
+//! They look only at what was asked, what was answered, and what can be read back at the end; they know nothing of
+//! how a store works. The names are those of the reliability notes: order (O1, O2), stale owners (S3), one place at
+//! a time (S4), durable and honest appends (D1 to D4), atomic commits (A1 to A3), and the chain.
+
+mod atomic;
+mod chain;
+mod durable;
+mod history;
+mod order;
+mod sometimes;
+
+pub use history::{AppendRecord, CommitRecord, EndSeen, Grant, History, Outcome, Settled, Violation};
+pub use sometimes::Sometimes;
+
+/// Every violation of every invariant.
+pub fn check(history: &History) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let checkers =
+        [order::check, durable::check, atomic::check_commits, atomic::check_emits, atomic::check_results, chain::check];
+    for checker in checkers {
+        checker(history, &mut violations);
+    }
+    violations
+}
