@@ -5,5 +5,11 @@
 
 pub mod file;
 
+mod clock;
 mod machine;
 mod memory;
+mod wakeups;
+
+pub use memory::MemoryStore;
+
+pub use file::{FileOptions, FileStore, SyncMode};

@@ -1,6 +1,27 @@
-//! The store's files, from the bottom up: the disk seam, and on it the log of checked frames.
+//! The file store: `file:PATH`, one folder, one process.
+//!
+//! The way of a call: [`transitions`](self) takes it, `commit` gathers it with others into a group, applies the
+//! rules to `state`, which writes what changed into a frame, and hands the frame to [`log`]; when that is durable
+//! the call is answered. Beside the way: `checkpoint` moves what changed into `index`, `open` puts everything
+//! together again after a stop of any kind.
+
 pub mod disk;
 pub mod log;
 
+mod backup;
+mod checkpoint;
+mod commit;
+mod cost;
+mod index;
 mod lock;
+mod open;
+mod options;
+mod read;
 mod seam;
+mod state;
+mod store;
+mod transitions;
+
+pub use backup::Backup;
+pub use options::{Background, FileOptions, SyncMode};
+pub use store::FileStore;

@@ -1,4 +1,5 @@
 //! Integration tests of the embedded stores.
 
+mod file;
 mod log;
 mod memory;

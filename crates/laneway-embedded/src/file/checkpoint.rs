@@ -1,0 +1,149 @@
+//! Checkpoints: what changed since the last one goes into the index, with the log position it stands for.
+//!
+//! The commit thread hands out the changes between two groups, which costs it next to nothing; writing them
+//! happens beside it. A failed checkpoint loses nothing, because the log still has everything: it is tried
+//! again, and meanwhile appends wait once the log since the last one grows too long.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use laneway_core::{EventId, Incarnation, Result, Shard, StoreError, Timestamp};
+use parking_lot::Mutex;
+
+use super::commit::Cost;
+use super::index::{Index, Meta};
+use super::log::Space;
+use super::state::{FileState, Summary, Tails};
+use super::store::{Base, Shared};
+use crate::machine::State;
+
+/// Writes checkpoints, one at a time.
+#[derive(Debug)]
+pub(super) struct Checkpointer {
+    index: Mutex<Index>,
+    store: u128,
+    incarnation: Incarnation,
+}
+
+impl Checkpointer {
+    pub(super) fn new(index: Index, store: u128, incarnation: Incarnation) -> Self {
+        Self { index: Mutex::new(index), store, incarnation }
+    }
+
+    /// Does something while no checkpoint runs and no segment is given back.
+    pub(super) fn hold<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _index = self.index.lock();
+        work()
+    }
+
+    /// Refuses a checkpoint of another store.
+    pub(super) fn check_store(&self, meta: &Meta) -> Result<()> {
+        if meta.store == self.store {
+            return Ok(());
+        }
+        Err(StoreError::Corrupt { what: "index.redb belongs to another store than its log".to_owned() })
+    }
+
+    /// Runs until told to stop: a checkpoint after so much time or so much log.
+    pub(super) fn serve(&self, shared: &Arc<Shared>) {
+        loop {
+            let stop = {
+                let mut call = shared.checkpoint.lock();
+                if !call.due && !call.stop {
+                    shared.checkpoint_called.wait_for(&mut call, shared.options.checkpoint_every);
+                }
+                call.due = false;
+                call.stop
+            };
+            if stop {
+                return;
+            }
+            let idle = shared.log_bytes.load(Ordering::Relaxed) == 0;
+            if shared.durable.borrow().failed.is_some() {
+                continue;
+            }
+            let result = if idle { self.hold(|| self.tidy(shared)) } else { self.run(shared) };
+            if let Err(error) = result {
+                tracing::warn!(%error, "checkpoint failed; the log keeps everything and it is tried again");
+            }
+        }
+    }
+
+    /// Writes one checkpoint and tidies the log up.
+    pub(super) fn run(&self, shared: &Arc<Shared>) -> Result<()> {
+        let index = self.index.lock();
+        let bytes = shared.log_bytes.load(Ordering::Relaxed);
+        let cost = Cost { space: Space::Reserve, bytes: 0, first: true };
+        let (frozen, clean) = shared.call_blocking(cost, |state| (state.freeze(), state.tails.clean()))?;
+        let meta =
+            Meta { store: self.store, incarnation: self.incarnation, mark: frozen.end, clock: frozen.clock_mark };
+        let tails = Arc::clone(&frozen.tails);
+        let written = index.write(&meta, &frozen.into_write()).and_then(|()| index.snapshot());
+        let snapshot = match written {
+            Ok(snapshot) => snapshot,
+            Err(error) => return Err(stop_for_good(shared, error)),
+        };
+        let next_clean = Tails::next_clean(&clean.0, &tails, clean.1);
+        let outdated = {
+            let mut state = shared.state.write();
+            *shared.base.lock() = Base { index: Arc::clone(&snapshot), end: meta.mark };
+            state.rows.rebase(Some(Arc::clone(&snapshot)));
+            state.tails.rebase(snapshot, next_clean)
+        };
+        drop(outdated);
+        shared.log_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        shared.checkpointed.notify_waiters();
+        self.seal(shared, meta.mark.position.serial)?;
+        self.tidy(shared)
+    }
+
+    /// Writes the footers of segments that take no more frames and lie before the checkpoint.
+    fn seal(&self, shared: &Arc<Shared>, before: u64) -> Result<()> {
+        loop {
+            let next = {
+                let state = shared.state.read();
+                let first = state.contents.open.iter().next();
+                first.filter(|(serial, _)| **serial < before).map(|(serial, contents)| (*serial, contents.clone()))
+            };
+            let Some((serial, contents)) = next else { return Ok(()) };
+            shared.footers.write(serial, &contents)?;
+            let mut state = shared.state.write();
+            state.contents.sealed.insert(serial, contents.summary());
+            let open = state.contents.open.remove(&serial);
+            drop(state);
+            drop(open);
+        }
+    }
+
+    /// Gives back segments in which nothing is needed any more, oldest first.
+    fn tidy(&self, shared: &Arc<Shared>) -> Result<()> {
+        let now = shared.clock.now().calendar;
+        let free = {
+            let state = shared.state.read();
+            let free = state.contents.sealed.iter().take_while(|(_, summary)| is_free(&state, summary, now));
+            free.map(|(serial, _)| *serial).collect::<Vec<_>>()
+        };
+        for serial in free {
+            shared.state.write().contents.sealed.remove(&serial);
+            shared.log.release(serial);
+            shared.footers.remove(serial)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether every event of a segment is trimmed and every job end in it is past its life.
+fn is_free(state: &FileState, summary: &Summary, now: Timestamp) -> bool {
+    let trimmed = |shard: Shard, last: EventId| state.shard(shard).is_none_or(|info| info.trimmed >= last);
+    let events_gone =
+        summary.shards.iter().all(|(shard, found)| found.events.is_none_or(|(_, last)| trimmed(*shard, last)));
+    events_gone && summary.keep_until < now
+}
+
+/// After a failed write the index file refuses everything, so the store stops and the next start begins with
+/// the checkpoint before.
+fn stop_for_good(shared: &Arc<Shared>, error: StoreError) -> StoreError {
+    let cause: Arc<str> = format!("{error}; the log is safe: make room or check the disk, then restart").into();
+    shared.queue.close(&cause);
+    error
+}

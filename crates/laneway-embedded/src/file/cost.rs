@@ -1,0 +1,101 @@
+//! How many bytes a call may add to a frame, at most. Only an upper bound: a call that was applied must fit.
+
+use laneway_core::limits::{CAUSE_BYTES_MAX, KEY_BYTES_MAX, PARTITIONS_MAX};
+use laneway_core::store::{Append, Commit, Define, JobResult, Request, RequestOp};
+use laneway_core::{Draft, LaneName};
+
+use super::commit::Cost;
+use super::log::Space;
+
+/// Head of a record, ids, times and small rows that hang on an event or lane, with its key written several times.
+const PER_ITEM: usize = 320;
+/// How many shards a change of a whole stream may touch.
+const DEFINE_SHARDS: u32 = PARTITIONS_MAX;
+/// What one trim writes at most: it removes a bounded number of rows.
+const TRIM: usize = 512 << 10;
+
+fn draft(draft: &Draft) -> usize {
+    let key = draft.key.as_ref().map_or(0, |key| key.bytes().len());
+    let dedup = draft.dedup.as_ref().map_or(0, |dedup| 4 * (key + dedup.id.len()) + PER_ITEM);
+    let delayed = if draft.delay.is_some() { PER_ITEM } else { 0 };
+    key + draft.kind.bytes().len() + draft.headers.bytes().len() + draft.data.len() + dedup + delayed + PER_ITEM
+}
+
+fn lane(lane: &LaneName) -> usize {
+    match lane {
+        LaneName::Key(key) => key.bytes().len(),
+        LaneName::Event(_) => 8,
+    }
+}
+
+pub(super) fn append(append: &Append) -> Cost {
+    let object = append.object.as_ref().and_then(|object| object.value.as_ref()).map_or(0, |value| value.len());
+    let bytes = append.drafts.iter().map(draft).sum::<usize>() + object + 4 * PER_ITEM;
+    Cost { space: Space::Ordinary, bytes, first: false }
+}
+
+pub(super) fn commit(commit: &Commit) -> Cost {
+    let mut bytes = 2 * PER_ITEM + 20 * commit.passed.words().len();
+    bytes += commit.endings.iter().map(|ending| ending.reason.len() + PER_ITEM).sum::<usize>();
+    for change in &commit.lanes {
+        let name = lane(&change.lane) + PER_ITEM;
+        // The record and its two index rows, each maybe removed and written again.
+        bytes += 8 * name + 2 * CAUSE_BYTES_MAX * usize::from(change.record.is_some());
+        bytes += (change.side.len() + change.unside.len()) * 2 * name;
+    }
+    for write in &commit.states {
+        bytes += write.key.bytes().len() + write.value.as_ref().map_or(0, |value| value.len()) + PER_ITEM;
+    }
+    for dead in &commit.dead {
+        bytes += dead.event.data.len() + dead.event.headers.bytes().len() + dead.cause.len() + 4 * PER_ITEM;
+    }
+    bytes += commit.revived.len() * PER_ITEM;
+    bytes += commit.emits.iter().map(|emit| draft(&emit.draft)).sum::<usize>();
+    for end in &commit.jobs {
+        let result = if let JobResult::Inline(result) = &end.result { result.len() } else { 0 };
+        bytes += result + end.error.len() + PER_ITEM;
+    }
+    Cost { space: Space::Reserve, bytes: bytes + TRIM / 8, first: commit.reset.is_some() }
+}
+
+pub(super) fn define(define: &Define) -> Cost {
+    let shards = match define {
+        Define::Stream { settings, .. } => settings.partitions,
+        Define::Seal { .. } | Define::Adopt { .. } => 1,
+        Define::RemoveStream { .. } | Define::Processor { .. } | Define::RemoveProcessor { .. } => DEFINE_SHARDS,
+    };
+    let settings = if let Define::Processor { settings, .. } = define { settings.len() } else { 0 };
+    let bytes = settings + (shards as usize + 64) * PER_ITEM;
+    Cost { space: Space::Ordinary, bytes, first: true }
+}
+
+/// A wish filed with an owner.
+pub(super) fn request(request: &Request) -> Cost {
+    let bytes = match &request.op {
+        RequestOp::Settle { claim, answer } => claim.len() + answer.len(),
+        RequestOp::Extend { claim, .. } => claim.len(),
+        RequestOp::Pause { by, .. } => by.len() + KEY_BYTES_MAX,
+        _ => KEY_BYTES_MAX,
+    };
+    settling(bytes)
+}
+
+/// A call that lets running work go on or end: it goes through on a full disk as long as the reserve lasts.
+pub(super) fn settling(bytes: usize) -> Cost {
+    Cost { space: Space::Reserve, bytes: bytes + 8 * PER_ITEM, first: false }
+}
+
+/// As [`settling`], for a call that looks at events: it must see only what is durable.
+pub(super) fn first_settling(bytes: usize) -> Cost {
+    Cost { first: true, ..settling(bytes) }
+}
+
+/// A trim.
+pub(super) fn trim() -> Cost {
+    first_settling(TRIM)
+}
+
+/// A promotion that moves at most so many bytes of drafts, of which one may be of the largest size.
+pub(super) fn promote(bytes: usize) -> Cost {
+    Cost { space: Space::Ordinary, bytes, first: false }
+}

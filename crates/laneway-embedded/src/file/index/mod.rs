@@ -1,0 +1,12 @@
+//! The index: what cannot be found by walking the log, as of the last checkpoint, in a redb file.
+//!
+//! It is written only by checkpoints, in large transactions that carry the log position they stand for, and is
+//! never on the commit path. Losing it would lose tails and rows, so every value has a checksum of its own.
+
+mod database;
+mod storage;
+mod values;
+
+pub(crate) use database::{CheckpointWrite, Index, Snapshot, prefix_end};
+pub(crate) use storage::Patience;
+pub(crate) use values::Meta;

@@ -1,0 +1,87 @@
+//! Values in the index: each carries a checksum over its key and itself, because redb checks none when reading.
+
+use bytes::Bytes;
+use laneway_core::{Incarnation, Steady, StoreError, Timestamp};
+
+use crate::clock::ClockMark;
+use crate::file::log::{Mark, Position};
+use crate::machine::codec::{Decoder, Encoder, Malformed};
+
+const CHECKSUM_BYTES: usize = 4;
+const META_VERSION: u8 = 1;
+
+fn checksum(key: &[u8], value: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&(key.len() as u32).to_le_bytes());
+    hasher.update(key);
+    hasher.update(value);
+    hasher.finalize()
+}
+
+/// Puts a value with its checksum into a reused buffer.
+pub(super) fn seal(key: &[u8], value: &[u8], buffer: &mut Vec<u8>) {
+    buffer.clear();
+    buffer.extend_from_slice(value);
+    buffer.extend_from_slice(&checksum(key, value).to_le_bytes());
+}
+
+/// The value again, if it is what was written under this key.
+pub(super) fn open<'a>(what: &str, key: &[u8], stored: &'a [u8]) -> Result<&'a [u8], StoreError> {
+    let damaged = || StoreError::Corrupt {
+        what: format!("index.redb: {what} {} fails its checksum; restore a backup", key.escape_ascii()),
+    };
+    let at = stored.len().checked_sub(CHECKSUM_BYTES).ok_or_else(damaged)?;
+    let (value, sum) = stored.split_at(at);
+    if checksum(key, value).to_le_bytes() == sum { Ok(value) } else { Err(damaged()) }
+}
+
+/// What a checkpoint stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meta {
+    /// Names the folder's store: log and index of two stores are never mixed.
+    pub(crate) store: u128,
+    /// Which life of the store.
+    pub(crate) incarnation: Incarnation,
+    /// The log up to here is contained.
+    pub(crate) mark: Mark,
+    /// Where the clocks stood with the last frame contained.
+    pub(crate) clock: ClockMark,
+}
+
+impl Meta {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.u8(META_VERSION);
+        out.u128(self.store);
+        out.u128(self.incarnation.0);
+        let numbers = [self.mark.position.serial, self.mark.position.offset, self.mark.number];
+        for value in numbers.into_iter().chain([self.clock.calendar.0, self.clock.steady.0, self.clock.machine.0]) {
+            Encoder::u64(&mut out, value);
+        }
+        out.u128(self.clock.epoch);
+        out
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, StoreError> {
+        let version = bytes.first().copied().unwrap_or(0);
+        if version > META_VERSION {
+            let what = format!(
+                "index.redb: format version {version} is newer than {META_VERSION}, the newest this release can read"
+            );
+            return Err(StoreError::Corrupt { what });
+        }
+        Self::decode_parts(Decoder::new(Bytes::copy_from_slice(bytes)))
+            .map_err(|malformed| malformed.in_what("index.redb: the checkpoint's own record"))
+    }
+
+    fn decode_parts(mut from: Decoder) -> Result<Self, Malformed> {
+        from.u8()?;
+        let (store, incarnation) = (from.u128()?, Incarnation(from.u128()?));
+        let position = Position { serial: from.u64()?, offset: from.u64()? };
+        let mark = Mark { position, number: from.u64()? };
+        let (calendar, steady, machine) = (Timestamp(from.u64()?), Steady(from.u64()?), Steady(from.u64()?));
+        let clock = ClockMark { calendar, steady, machine, epoch: from.u128()? };
+        from.finish()?;
+        Ok(Self { store, incarnation, mark, clock })
+    }
+}

@@ -1,0 +1,87 @@
+//! Settings of the file store: plain data, checked as a whole.
+
+use std::time::Duration;
+
+use laneway_core::{Refusal, Result};
+
+use super::log;
+
+/// Smallest segment: room for one event of the largest size with everything that hangs on it.
+const SEGMENT_BYTES_MIN: u64 = 1 << 20;
+
+pub use super::log::SyncMode;
+
+/// Settings of the file store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileOptions {
+    /// When an append is answered. Default [`SyncMode::Always`].
+    pub sync: SyncMode,
+    /// Length of a log segment; also bounds what one call may carry. Default 64 MiB.
+    pub segment_bytes: u64,
+    /// Longest time between two checkpoints while something changes. Default 2 s.
+    pub checkpoint_every: Duration,
+    /// Most log bytes between two checkpoints. Default 64 MiB.
+    pub checkpoint_bytes: u64,
+    /// Log bytes since the last checkpoint at which appends wait for one. Default 512 MiB.
+    pub backlog_bytes: u64,
+    /// Most lane ends kept in memory beside those that changed since the last checkpoint. Default 200,000.
+    pub tail_cache: usize,
+    /// Memory for pages of the index. Default 64 MiB.
+    pub index_cache_bytes: usize,
+    /// Memory for the newest frames, which readers take without touching a file. Default 16 MiB.
+    pub recent_bytes: usize,
+    /// Who runs the background work. Default [`Background::Threads`].
+    pub background: Background,
+}
+
+/// Who runs checkpoints and prepares segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// Threads of the store.
+    Threads,
+    /// Nobody, until [`crate::file::FileStore::checkpoint`] is called: for tests that count every disk call.
+    Manual,
+}
+
+impl Default for FileOptions {
+    fn default() -> Self {
+        Self {
+            sync: SyncMode::Always,
+            segment_bytes: 64 << 20,
+            checkpoint_every: Duration::from_secs(2),
+            checkpoint_bytes: 64 << 20,
+            backlog_bytes: 512 << 20,
+            tail_cache: 200_000,
+            index_cache_bytes: 64 << 20,
+            recent_bytes: 16 << 20,
+            background: Background::Threads,
+        }
+    }
+}
+
+impl FileOptions {
+    pub(super) fn check(&self) -> Result<()> {
+        if self.segment_bytes < SEGMENT_BYTES_MIN {
+            let limit = format!("at least {SEGMENT_BYTES_MIN}");
+            return Err(Refusal::new("segment_bytes", self.segment_bytes.to_string(), limit).into());
+        }
+        if self.backlog_bytes < self.checkpoint_bytes {
+            let limit = format!("at least checkpoint_bytes, {}", self.checkpoint_bytes);
+            return Err(Refusal::new("backlog_bytes", self.backlog_bytes.to_string(), limit).into());
+        }
+        Ok(())
+    }
+
+    pub(super) fn log_options(&self) -> log::Options {
+        log::Options {
+            segment_bytes: self.segment_bytes,
+            recent_bytes: self.recent_bytes,
+            sync: self.sync,
+            upkeep: match self.background {
+                Background::Threads => log::Upkeep::Thread,
+                Background::Manual => log::Upkeep::Caller,
+            },
+            ..log::Options::default()
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Reading a page: find the place under the lock, walk the log without it, complete the page under it again.
+
+use laneway_core::limits::{PAGE_BYTES_MAX, PAGE_MAX};
+use laneway_core::store::{Page, Read, ReadFrom};
+use laneway_core::{Event, EventId, Mode, Result, Shard, StoreError};
+use parking_lot::Mutex;
+
+use hashbrown::HashMap;
+
+use super::log::Position;
+use super::state::{FileState, events_from, resolve};
+use super::store::Shared;
+use crate::machine::{self, State};
+
+/// How many readers of one shard are remembered: one place per processor, for most streams.
+const HINTS_PER_SHARD: usize = 8;
+
+/// Where the last readers of each shard stopped. Reading on from there needs no search.
+#[derive(Debug, Default)]
+pub(crate) struct Hints(Mutex<HashMap<Shard, Vec<(EventId, Position)>>>);
+
+impl Hints {
+    fn take(&self, shard: Shard, after: EventId) -> Option<Position> {
+        let mut hints = self.0.lock();
+        let places = hints.get_mut(&shard)?;
+        let at = places.iter().position(|(id, _)| *id == after)?;
+        Some(places.remove(at).1)
+    }
+
+    fn put(&self, shard: Shard, last: EventId, position: Position) {
+        let mut hints = self.0.lock();
+        let places = hints.entry(shard).or_default();
+        if places.len() >= HINTS_PER_SHARD {
+            places.remove(0);
+        }
+        places.push((last, position));
+    }
+}
+
+/// What one look at the state says about a page.
+struct Plan {
+    head: EventId,
+    mode: Mode,
+    /// Where to look for the first id wanted; `None` if there is nothing to find.
+    start: Option<Position>,
+}
+
+/// Reads a page of events.
+pub(super) async fn read(shared: &Shared, read: Read) -> Result<Page> {
+    let plan = plan(shared, &read)?;
+    let events = match plan.start {
+        None => Vec::new(),
+        Some(start) => collect(shared, &read, start, plan.head)?,
+    };
+    let complete = |state: &FileState, now| {
+        let entries = events.into_iter().map(|event| machine::read::entry(state, read.shard, plan.mode, event));
+        let page = machine::read::page_rest(state, now, &read, entries.collect::<Result<_>>()?)?;
+        Ok(Page { head: plan.head, ..page })
+    };
+    // A state, or a winner in latest mode, may be of a group that is not durable yet: then the answer waits.
+    // The rest is of durable events or only a hint, and waiting would cost every reader a sync.
+    if read.states || plan.mode == Mode::Latest {
+        shared.observe(complete).await
+    } else {
+        complete(&shared.state.read(), shared.clock.now())
+    }
+}
+
+fn first_wanted(read: &Read) -> Option<EventId> {
+    match &read.from {
+        ReadFrom::After(id) => Some(id.next()),
+        ReadFrom::Ids(ids) => ids.first().copied(),
+    }
+}
+
+fn plan(shared: &Shared, read: &Read) -> Result<Plan> {
+    let state = shared.state.read();
+    let info = machine::read::check(&*state, read)?;
+    let first = first_wanted(read).map(|id| id.max(info.trimmed.next()));
+    let stream = state.stream(read.shard.stream);
+    let mode = stream.map(|stream| stream.settings.mode).ok_or_else(|| gone(read.shard))?;
+    let head = state.durable_head(read.shard).ok_or_else(|| gone(read.shard))?;
+    let Some(first) = first.filter(|first| *first <= head && read.limit > 0) else {
+        return Ok(Plan { head, mode, start: None });
+    };
+    if let ReadFrom::After(after) = read.from
+        && let Some(hint) = shared.hints.take(read.shard, after)
+    {
+        return Ok(Plan { head, mode, start: Some(hint) });
+    }
+    let Some(place) = state.contents.event(read.shard, first) else { return Ok(Plan { head, mode, start: None }) };
+    drop(state);
+    Ok(Plan { head, mode, start: resolve(&shared.footers, place, read.shard, first)? })
+}
+
+fn gone(shard: Shard) -> StoreError {
+    StoreError::NotFound { what: format!("shard {shard}") }
+}
+
+/// Walks the log and picks what was asked for.
+fn collect(shared: &Shared, read: &Read, start: Position, head: EventId) -> Result<Vec<Event>> {
+    let (limit, bytes_max) = (read.limit.min(PAGE_MAX), read.bytes.min(PAGE_BYTES_MAX));
+    let (mut events, mut bytes): (Vec<Event>, usize) = (Vec::new(), 0);
+    let mut stopped = None;
+    let mut wanted = match &read.from {
+        ReadFrom::After(after) => Wanted::After(*after),
+        ReadFrom::Ids(ids) => Wanted::Ids(ids),
+    };
+    events_from(&shared.reader, start, read.shard, |event, position| {
+        if event.id > head || wanted.is_over() {
+            return true;
+        }
+        if !wanted.takes(event.id) {
+            return false;
+        }
+        bytes += machine::read::size(&event);
+        if !events.is_empty() && bytes > bytes_max {
+            return true;
+        }
+        stopped = Some((event.id, position));
+        events.push(event);
+        events.len() >= limit
+    })?;
+    if let (ReadFrom::After(_), Some((last, position))) = (&read.from, stopped) {
+        shared.hints.put(read.shard, last, position);
+    }
+    Ok(events)
+}
+
+/// Which ids a walk picks.
+enum Wanted<'a> {
+    After(EventId),
+    Ids(&'a [EventId]),
+}
+
+impl Wanted<'_> {
+    fn takes(&mut self, id: EventId) -> bool {
+        match self {
+            Self::After(after) => id > *after,
+            Self::Ids(ids) => {
+                let passed = ids.partition_point(|wanted| *wanted < id);
+                *ids = &ids[passed..];
+                ids.first() == Some(&id)
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self, Self::Ids([]))
+    }
+}

@@ -1,0 +1,207 @@
+//! Everything the file store knows without reading a file, and the frame of the group being committed.
+//!
+//! One thread changes it, group by group, under the store's lock; others read it under the same lock and answer
+//! only after the group they have seen is durable.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+use laneway_core::{EventId, Incarnation, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo, Timestamp, Topic};
+
+use super::contents::{Contents, FrameContents};
+use super::footer::Footers;
+use super::records::Records;
+use super::resident::{self, Resident};
+use super::rows::{RowChanges, Rows};
+use super::tails::{self, TailLayer, Tails, shard_prefix};
+use crate::file::index::{CheckpointWrite, Snapshot};
+use crate::clock::ClockMark;
+use crate::file::log::{FrameBuffer, LogReader, Mark, Position};
+use crate::machine::codec::Stored;
+use crate::machine::{SeatState, StoredEnd};
+
+/// The state of the file store.
+#[derive(Debug)]
+pub(crate) struct FileState {
+    pub(crate) incarnation: Incarnation,
+    pub(super) streams: BTreeMap<StreamId, StreamInfo>,
+    pub(super) shards: HashMap<Shard, ShardInfo>,
+    pub(super) seats: HashMap<Seat, SeatState>,
+    pub(super) changed: Changed,
+    pub(crate) rows: Rows,
+    pub(crate) tails: Tails,
+    pub(crate) contents: Contents,
+    /// Where events and job ends are read from; set once the log is open.
+    log: Option<(LogReader, Arc<Footers>)>,
+    /// Last durable id of each shard: what readers may see.
+    durable_heads: HashMap<Shard, EventId>,
+    pub(super) group: Group,
+    /// How many groups were applied.
+    pub(crate) groups: u64,
+    /// Where the durable log ends, and where the clocks stood then.
+    pub(crate) end: Mark,
+    pub(crate) clock_mark: ClockMark,
+}
+
+/// What changed since the last checkpoint began.
+#[derive(Debug, Default)]
+pub(super) struct Changed {
+    pub(super) streams: HashSet<StreamId>,
+    pub(super) shards: HashSet<Shard>,
+    pub(super) seats: HashSet<Seat>,
+    pub(super) removed_shards: Vec<Shard>,
+}
+
+/// The group being committed.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    pub(super) frame: FrameBuffer,
+    pub(super) records: Records,
+    pub(super) contents: FrameContents,
+    /// Ends of jobs that are not in the log yet.
+    pub(super) ends: HashMap<(Shard, EventId), StoredEnd>,
+    /// Shards changed as a whole: an adoption raises the head without an event.
+    pub(super) reshaped: Vec<Shard>,
+    pub(super) topics: Vec<Topic>,
+}
+
+/// A checkpoint in the making: the state at a commit boundary.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    rows: Arc<RowChanges>,
+    pub(crate) tails: Arc<TailLayer>,
+    resident: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    forgotten_tails: Vec<Vec<u8>>,
+    /// The log up to here is contained.
+    pub(crate) end: Mark,
+    pub(crate) clock_mark: ClockMark,
+}
+
+impl FileState {
+    /// An empty state; [`FileState::load`] and replay fill it.
+    pub(crate) fn new(incarnation: Incarnation, tail_cache: usize) -> Self {
+        Self {
+            incarnation,
+            streams: BTreeMap::new(),
+            shards: HashMap::new(),
+            seats: HashMap::new(),
+            changed: Changed::default(),
+            rows: Rows::default(),
+            tails: Tails::new(tail_cache),
+            contents: Contents::default(),
+            log: None,
+            durable_heads: HashMap::new(),
+            group: Group::default(),
+            groups: 0,
+            end: Mark::START,
+            clock_mark: ClockMark::default(),
+        }
+    }
+
+    /// Takes up the last checkpoint.
+    pub(crate) fn load(&mut self, index: &Arc<Snapshot>) -> Result<()> {
+        for (key, value) in index.resident()? {
+            match resident::decode(&key, value)? {
+                Resident::Stream(info) => drop(self.streams.insert(info.id, info)),
+                Resident::Shard(shard, info) => drop(self.shards.insert(shard, info)),
+                Resident::Seat(seat, state) => drop(self.seats.insert(seat, state)),
+            }
+        }
+        self.rows.rebase(Some(Arc::clone(index)));
+        self.tails.attach(Arc::clone(index))
+    }
+
+    /// After replay: everything there is, is durable, and older things are read from here.
+    pub(crate) fn finish_load(&mut self, reader: LogReader, footers: Arc<Footers>) {
+        self.log = Some((reader, footers));
+        self.durable_heads = self.shards.iter().map(|(shard, info)| (*shard, info.head)).collect();
+    }
+
+    pub(super) fn reader(&self) -> &LogReader {
+        &self.log.as_ref().expect("set when loading finished").0
+    }
+
+    pub(super) fn footers(&self) -> &Arc<Footers> {
+        &self.log.as_ref().expect("set when loading finished").1
+    }
+
+    /// Last id of a shard that readers may see; `None` if there is no such shard.
+    pub(crate) fn durable_head(&self, shard: Shard) -> Option<EventId> {
+        self.shards.get(&shard)?;
+        Some(self.durable_heads.get(&shard).copied().unwrap_or(EventId(0)))
+    }
+
+    /// Wakes these once the group is durable.
+    pub(crate) fn announce(&mut self, topics: impl Iterator<Item = Topic>) {
+        self.group.topics.extend(topics);
+    }
+
+    /// Ends the group: hands its frame to whoever writes it to the log.
+    pub(crate) fn take_frame(&mut self) -> FrameBuffer {
+        let group = &mut self.group;
+        group.records.close(group.frame.body_mut());
+        self.groups += 1;
+        std::mem::take(&mut group.frame)
+    }
+
+    /// The group's frame is durable at this place: readers may find what is in it. Gives the buffer back for the
+    /// next group and answers whom to wake.
+    pub(crate) fn publish(&mut self, position: Option<Position>, time: Timestamp, mut frame: FrameBuffer) -> Vec<Topic> {
+        if let Some(position) = position {
+            self.contents.add(position, time, &self.group.contents);
+        }
+        for (shard, _, last) in &self.group.contents.runs {
+            self.durable_heads.insert(*shard, *last);
+        }
+        for shard in self.group.reshaped.drain(..) {
+            if let Some(info) = self.shards.get(&shard) {
+                self.durable_heads.insert(shard, info.head);
+            }
+        }
+        frame.clear();
+        self.group.frame = frame;
+        self.group.contents.clear();
+        self.group.ends.clear();
+        std::mem::take(&mut self.group.topics)
+    }
+
+    /// Hands out everything that changed since the last checkpoint began. Only between groups.
+    pub(crate) fn freeze(&mut self) -> Frozen {
+        let changed = std::mem::take(&mut self.changed);
+        let mut resident = Vec::new();
+        for id in changed.streams {
+            resident.push((resident::stream_key(id), self.streams.get(&id).map(Stored::to_row)));
+        }
+        for shard in changed.shards {
+            resident.push((resident::shard_key(shard), self.shards.get(&shard).map(Stored::to_row)));
+        }
+        for seat in changed.seats {
+            resident.push((resident::seat_key(seat), self.seats.get(&seat).map(Stored::to_row)));
+        }
+        let forgotten_tails = changed.removed_shards.iter().map(|shard| shard_prefix(*shard).to_vec()).collect();
+        Frozen {
+            rows: self.rows.freeze(),
+            tails: self.tails.freeze(),
+            resident,
+            forgotten_tails,
+            end: self.end,
+            clock_mark: self.clock_mark,
+        }
+    }
+}
+
+impl Frozen {
+    /// As the index wants it. Sorted, because a tree takes sorted keys fastest.
+    pub(crate) fn into_write(self) -> CheckpointWrite {
+        let mut tails: Vec<_> = self.tails.iter().map(|(key, tail)| (key.bytes(), tails::encode(tail))).collect();
+        tails.sort_unstable();
+        CheckpointWrite {
+            resident: self.resident,
+            tails,
+            rows: self.rows.rows.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+            forgotten_rows: self.rows.forgotten.clone(),
+            forgotten_tails: self.forgotten_tails,
+        }
+    }
+}

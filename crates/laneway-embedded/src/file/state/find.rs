@@ -1,0 +1,148 @@
+//! Finding events and job ends in the log: a place from the contents, then a walk over frames.
+
+use laneway_core::{Event, EventId, Result, Shard, StoreError, Timestamp};
+
+use super::contents::{EndPlace, Place};
+use super::file_state::FileState;
+use super::footer::Footers;
+use super::records::RecordReader;
+use crate::file::log::{Frame, LogError, LogReader, Position};
+use crate::machine::StoredEnd;
+use crate::machine::codec::Malformed;
+
+/// How much of the log a walk reads at a time.
+const WALK_BYTES: usize = 256 << 10;
+
+/// The error of a read as callers of the store see it.
+pub(crate) fn read_error(error: LogError) -> StoreError {
+    match error {
+        LogError::Io { action, path, source } => {
+            StoreError::Down { reason: format!("could not {action} {}: {source}", path.display()) }
+        }
+        other => StoreError::Corrupt { what: other.to_string() },
+    }
+}
+
+fn senseless(frame: &Frame) -> StoreError {
+    read_error(frame.corrupt(0, "a record of a valid frame makes no sense"))
+}
+
+/// The frame from which to walk for an id.
+pub(crate) fn resolve(footers: &Footers, place: Place, shard: Shard, id: EventId) -> Result<Option<Position>> {
+    let serial = match place {
+        Place::At(position) => return Ok(Some(position)),
+        Place::Footer(serial) => serial,
+    };
+    let footer = footers.get(serial)?;
+    let Some(contents) = footer.contents.shards.get(&shard) else { return Ok(None) };
+    let offset = contents.place(id).or_else(|| contents.places.first().map(|(_, offset)| *offset));
+    Ok(offset.map(|offset| Position { serial, offset: u64::from(offset) }))
+}
+
+/// Walks frames from a place on until `visit` says that it is done.
+fn walk(reader: &LogReader, from: Position, mut visit: impl FnMut(&Frame) -> Result<bool>) -> Result<()> {
+    let mut position = from;
+    loop {
+        let frames = reader.frames_from(position, WALK_BYTES).map_err(read_error)?;
+        let Some(last) = frames.last() else { return Ok(()) };
+        position = last.end().position;
+        for frame in &frames {
+            if visit(frame)? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Calls `visit` for the events of a shard from `from` on, in order, with the place of their frame, until it
+/// says that it has enough.
+pub(crate) fn events_from(
+    reader: &LogReader,
+    from: Position,
+    shard: Shard,
+    mut visit: impl FnMut(Event, Position) -> bool,
+) -> Result<()> {
+    walk(reader, from, |frame| {
+        let mut records = RecordReader::new(frame.body.clone());
+        while let Some(section) = records.next_events(shard).map_err(|Malformed| senseless(frame))? {
+            for event in section.events() {
+                if visit(event.map_err(|Malformed| senseless(frame))?, frame.position) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    })
+}
+
+/// One event.
+pub(super) fn event(state: &FileState, shard: Shard, id: EventId) -> Result<Option<Event>> {
+    let Some(place) = state.contents.event(shard, id) else { return Ok(None) };
+    let Some(from) = resolve(state.footers(), place, shard, id)? else { return Ok(None) };
+    let mut found = None;
+    events_from(state.reader(), from, shard, |event, _| {
+        let reached = event.id >= id;
+        found = (event.id == id).then_some(event);
+        reached
+    })?;
+    Ok(found)
+}
+
+/// The first event of a shard that joined at this time or later.
+pub(super) fn first_since(state: &FileState, shard: Shard, time: Timestamp) -> Result<Option<EventId>> {
+    let from = match state.contents.since(time) {
+        None => return Ok(None),
+        Some(Place::At(position)) => position,
+        Some(Place::Footer(serial)) => {
+            let times = &state.footers().get(serial)?.contents.times;
+            let chunk = times.partition_point(|(began, _)| *began < time).saturating_sub(1);
+            Position { serial, offset: times.get(chunk).map_or(0, |(_, offset)| u64::from(*offset)) }
+        }
+    };
+    let trimmed = state.shards.get(&shard).map_or(EventId(0), |info| info.trimmed);
+    let mut found = None;
+    let from = if from.offset == 0 { Position::START } else { from };
+    events_from(state.reader(), from, shard, |event, _| {
+        let matches = event.time >= time && event.id > trimmed;
+        found = matches.then_some(event.id);
+        matches
+    })?;
+    Ok(found)
+}
+
+fn read_end(reader: &LogReader, shard: Shard, serial: u64, place: EndPlace) -> Result<StoredEnd> {
+    let position = Position { serial, offset: u64::from(place.frame) };
+    let frame = reader.read_at(position).map_err(read_error)?;
+    let (found, stored) =
+        RecordReader::job_end(&frame.body, place.at as usize).map_err(|Malformed| senseless(&frame))?;
+    if found != shard || stored.end.id != place.id {
+        return Err(read_error(frame.corrupt(place.at as usize, "another job's end lies here")));
+    }
+    Ok(stored)
+}
+
+/// The end of a job.
+pub(super) fn job_end(state: &FileState, shard: Shard, id: EventId) -> Result<Option<StoredEnd>> {
+    let places = state.contents.job_end(shard, id);
+    if let Some((serial, place)) = places.open {
+        return read_end(state.reader(), shard, serial, place).map(Some);
+    }
+    for serial in places.sealed {
+        if let Some(place) = state.footers().get(serial)?.job_end(shard, id)? {
+            return read_end(state.reader(), shard, serial, place).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// Ends of jobs after an id, by id.
+pub(super) fn job_ends(state: &FileState, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>> {
+    let (mut places, sealed) = state.contents.job_ends(shard, after, limit);
+    for serial in sealed {
+        let found = state.footers().get(serial)?.job_ends(shard, after, limit)?;
+        places.extend(found.into_iter().map(|place| (serial, place)));
+    }
+    places.sort_by_key(|(_, place)| place.id);
+    places.truncate(limit);
+    places.into_iter().map(|(serial, place)| read_end(state.reader(), shard, serial, place)).collect()
+}

@@ -1,0 +1,24 @@
+//! The state of the file store: what is in memory, what waits for the next checkpoint, and what is written into
+//! the frame of the group being committed.
+//!
+//! Read in this order: `records` (what a frame says), `apply` (what that does to the state, in work and in
+//! replay alike), `file_state` (the rules' view), then the parts: `rows`, `tails`, `contents` (where in the log
+//! events and job ends lie).
+
+mod apply;
+mod contents;
+mod file_state;
+mod find;
+mod footer;
+mod records;
+mod resident;
+mod rows;
+mod rules_view;
+mod tails;
+
+pub(crate) use apply::contents_of;
+pub(crate) use contents::{Contents, Summary};
+pub(crate) use file_state::FileState;
+pub(crate) use find::{events_from, read_error, resolve};
+pub(crate) use footer::Footers;
+pub(crate) use tails::Tails;

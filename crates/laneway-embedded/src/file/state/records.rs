@@ -1,0 +1,309 @@
+//! What a frame says: a sequence of records, each with its length, so that a reader looking for one shard passes
+//! over the rest.
+//!
+//! ```text
+//! tag u8 | length u32 | content
+//! ```
+//!
+//! Records say what changed, not what was asked for: replaying them needs no rule and gives the same state.
+
+use bytes::Bytes;
+use laneway_core::{Event, EventId, Partition, Passed, ProcessorId, Seat, Shard, ShardInfo, StreamId, StreamInfo};
+
+use crate::machine::codec::{self, Decoder, Encoder, Malformed, Stored};
+use crate::machine::{SeatHead, SeatState, StoredEnd, Table};
+
+/// Length of a record before its content.
+pub(crate) const HEAD: usize = 5;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Tag {
+    Events = 1,
+    Advance = 2,
+    JobEnd = 3,
+    Put = 4,
+    Delete = 5,
+    Forget = 6,
+    Stream = 7,
+    RemoveStream = 8,
+    Shard = 9,
+    Seat = 10,
+    RemoveSeat = 11,
+}
+
+impl Tag {
+    fn parse(byte: u8) -> Result<Self, Malformed> {
+        const ALL: [Tag; 11] = [
+            Tag::Events,
+            Tag::Advance,
+            Tag::JobEnd,
+            Tag::Put,
+            Tag::Delete,
+            Tag::Forget,
+            Tag::Stream,
+            Tag::RemoveStream,
+            Tag::Shard,
+            Tag::Seat,
+            Tag::RemoveSeat,
+        ];
+        ALL.into_iter().find(|tag| *tag as u8 == byte).ok_or(Malformed)
+    }
+}
+
+/// Writes records behind each other.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    /// Where the open record of events begins, and its shard.
+    events: Option<(usize, Shard)>,
+}
+
+impl Records {
+    fn write(&mut self, out: &mut Vec<u8>, tag: Tag, content: impl FnOnce(&mut Vec<u8>)) {
+        self.close(out);
+        let start = begin(out, tag);
+        content(out);
+        end(out, start);
+    }
+
+    /// Ends the record of events that is open, if one is.
+    pub(crate) fn close(&mut self, out: &mut [u8]) {
+        if let Some((start, _)) = self.events.take() {
+            end(out, start);
+        }
+    }
+
+    /// An event; consecutive ones of a shard share a record. Answers whether it began a new one.
+    pub(crate) fn event(&mut self, out: &mut Vec<u8>, shard: Shard, event: &Event) -> bool {
+        let joins = matches!(self.events, Some((_, open)) if open == shard);
+        if !joins {
+            self.close(out);
+            let start = begin(out, Tag::Events);
+            write_shard(out, shard);
+            self.events = Some((start, shard));
+        }
+        codec::event::encode(event, out);
+        !joins
+    }
+
+    pub(crate) fn advance(&mut self, out: &mut Vec<u8>, seat: Seat, head: &SeatHead, passed: &Passed) {
+        self.write(out, Tag::Advance, |out| {
+            write_seat(out, seat);
+            head.encode(out);
+            passed.encode(out);
+        });
+    }
+
+    /// Answers where the record begins in the buffer.
+    pub(crate) fn job_end(&mut self, out: &mut Vec<u8>, shard: Shard, stored: &StoredEnd) -> usize {
+        self.close(out);
+        let start = out.len();
+        self.write(out, Tag::JobEnd, |out| {
+            write_shard(out, shard);
+            stored.encode(out);
+        });
+        start
+    }
+
+    pub(crate) fn put(&mut self, out: &mut Vec<u8>, table: Table, key: &[u8], value: &[u8]) {
+        self.write(out, Tag::Put, |out| {
+            write_row_key(out, table, key);
+            out.extend_from_slice(value);
+        });
+    }
+
+    pub(crate) fn delete(&mut self, out: &mut Vec<u8>, table: Table, key: &[u8]) {
+        self.write(out, Tag::Delete, |out| write_row_key(out, table, key));
+    }
+
+    pub(crate) fn forget(&mut self, out: &mut Vec<u8>, table: Table, prefix: &[u8]) {
+        self.write(out, Tag::Forget, |out| write_row_key(out, table, prefix));
+    }
+
+    pub(crate) fn stream(&mut self, out: &mut Vec<u8>, stream: &StreamInfo) {
+        self.write(out, Tag::Stream, |out| stream.encode(out));
+    }
+
+    pub(crate) fn remove_stream(&mut self, out: &mut Vec<u8>, stream: StreamId) {
+        self.write(out, Tag::RemoveStream, |out| out.u32(stream.0));
+    }
+
+    pub(crate) fn shard(&mut self, out: &mut Vec<u8>, shard: Shard, info: &ShardInfo) {
+        self.write(out, Tag::Shard, |out| {
+            write_shard(out, shard);
+            info.encode(out);
+        });
+    }
+
+    pub(crate) fn seat(&mut self, out: &mut Vec<u8>, seat: Seat, state: &SeatState) {
+        self.write(out, Tag::Seat, |out| {
+            write_seat(out, seat);
+            state.encode(out);
+        });
+    }
+
+    pub(crate) fn remove_seat(&mut self, out: &mut Vec<u8>, seat: Seat) {
+        self.write(out, Tag::RemoveSeat, |out| write_seat(out, seat));
+    }
+}
+
+fn begin(out: &mut Vec<u8>, tag: Tag) -> usize {
+    let start = out.len();
+    out.u8(tag as u8);
+    out.u32(0);
+    start
+}
+
+fn end(out: &mut [u8], start: usize) {
+    let len = u32::try_from(out.len() - start - HEAD).expect("frames are shorter than a segment");
+    out[start + 1..start + HEAD].copy_from_slice(&len.to_le_bytes());
+}
+
+fn write_shard(out: &mut Vec<u8>, shard: Shard) {
+    out.u32(shard.stream.0);
+    out.u32(shard.partition.0);
+}
+
+fn write_seat(out: &mut Vec<u8>, seat: Seat) {
+    write_shard(out, seat.shard);
+    out.u32(seat.processor.0);
+}
+
+fn write_row_key(out: &mut Vec<u8>, table: Table, key: &[u8]) {
+    out.varint(key.len() as u64 + 1);
+    out.u8(table as u8);
+    out.extend_from_slice(key);
+}
+
+/// One record, read back. Row keys come with their table byte in front.
+#[derive(Clone, Debug)]
+pub(crate) enum Record {
+    Events(EventsSection),
+    Advance(Seat, SeatHead, Passed),
+    JobEnd(Shard, StoredEnd),
+    Put(Bytes, Bytes),
+    Delete(Bytes),
+    Forget(Bytes),
+    Stream(StreamInfo),
+    RemoveStream(StreamId),
+    Shard(Shard, ShardInfo),
+    Seat(Seat, SeatState),
+    RemoveSeat(Seat),
+}
+
+/// A run of events of one shard, not decoded yet.
+#[derive(Clone, Debug)]
+pub(crate) struct EventsSection {
+    pub(crate) shard: Shard,
+    events: Decoder,
+}
+
+impl EventsSection {
+    /// The events one after the other.
+    pub(crate) fn events(self) -> impl Iterator<Item = Result<Event, Malformed>> {
+        let mut from = self.events;
+        std::iter::from_fn(move || (!from.is_empty()).then(|| codec::event::decode(&mut from)))
+    }
+}
+
+/// The records of a frame's body with their offsets.
+pub(crate) struct RecordReader {
+    body: Bytes,
+    at: usize,
+}
+
+impl RecordReader {
+    pub(crate) fn new(body: Bytes) -> Self {
+        Self { body, at: 0 }
+    }
+
+    /// Tag and content of the next record and its offset; `None` at the end.
+    fn next_raw(&mut self) -> Result<Option<(usize, Tag, Bytes)>, Malformed> {
+        if self.at == self.body.len() {
+            return Ok(None);
+        }
+        let start = self.at;
+        let head = self.body.get(start..).and_then(|rest| rest.first_chunk::<HEAD>()).ok_or(Malformed)?;
+        let tag = Tag::parse(head[0])?;
+        let len = usize::try_from(u32::from_le_bytes([head[1], head[2], head[3], head[4]])).map_err(|_| Malformed)?;
+        let content = start + HEAD..(start + HEAD).checked_add(len).ok_or(Malformed)?;
+        if content.end > self.body.len() {
+            return Err(Malformed);
+        }
+        self.at = content.end;
+        Ok(Some((start, tag, self.body.slice(content))))
+    }
+
+    /// The next record, decoded, and its offset.
+    pub(crate) fn next(&mut self) -> Result<Option<(usize, Record)>, Malformed> {
+        let Some((at, tag, content)) = self.next_raw()? else { return Ok(None) };
+        decode(tag, content).map(|record| Some((at, record)))
+    }
+
+    /// The next run of events of one shard; everything else is passed over.
+    pub(crate) fn next_events(&mut self, shard: Shard) -> Result<Option<EventsSection>, Malformed> {
+        while let Some((_, tag, content)) = self.next_raw()? {
+            if tag != Tag::Events {
+                continue;
+            }
+            let mut from = Decoder::new(content);
+            if read_shard(&mut from)? == shard {
+                return Ok(Some(EventsSection { shard, events: from }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The end of a job whose record begins at this offset.
+    pub(crate) fn job_end(body: &Bytes, at: usize) -> Result<(Shard, StoredEnd), Malformed> {
+        let mut reader = Self { body: body.clone(), at };
+        match reader.next()? {
+            Some((_, Record::JobEnd(shard, end))) => Ok((shard, end)),
+            _ => Err(Malformed),
+        }
+    }
+}
+
+fn decode(tag: Tag, content: Bytes) -> Result<Record, Malformed> {
+    let mut from = Decoder::new(content.clone());
+    let record = match tag {
+        Tag::Events => return Ok(Record::Events(EventsSection { shard: read_shard(&mut from)?, events: from })),
+        Tag::Advance => {
+            let seat = read_seat(&mut from)?;
+            let head = SeatHead::decode(&mut from)?;
+            Record::Advance(seat, head, Passed::decode(&mut from)?)
+        }
+        Tag::JobEnd => Record::JobEnd(read_shard(&mut from)?, StoredEnd::decode(&mut from)?),
+        Tag::Put => {
+            let key = from.bytes()?;
+            return Ok(Record::Put(key, content.slice(from.position()..)));
+        }
+        Tag::Delete => Record::Delete(from.bytes()?),
+        Tag::Forget => Record::Forget(from.bytes()?),
+        Tag::Stream => Record::Stream(StreamInfo::decode(&mut from)?),
+        Tag::RemoveStream => Record::RemoveStream(StreamId(from.u32()?)),
+        Tag::Shard => Record::Shard(read_shard(&mut from)?, ShardInfo::decode(&mut from)?),
+        Tag::Seat => Record::Seat(read_seat(&mut from)?, SeatState::decode(&mut from)?),
+        Tag::RemoveSeat => Record::RemoveSeat(read_seat(&mut from)?),
+    };
+    from.finish()?;
+    Ok(record)
+}
+
+fn read_shard(from: &mut Decoder) -> Result<Shard, Malformed> {
+    Ok(Shard { stream: StreamId(from.u32()?), partition: Partition(from.u32()?) })
+}
+
+fn read_seat(from: &mut Decoder) -> Result<Seat, Malformed> {
+    Ok(Seat { shard: read_shard(from)?, processor: ProcessorId(from.u32()?) })
+}
+
+/// First and last id of a run of events.
+pub(crate) fn run_of(section: EventsSection) -> Result<Option<(EventId, EventId)>, Malformed> {
+    let mut run = None;
+    for event in section.events() {
+        let id = event?.id;
+        run = Some((run.map_or(id, |(first, _)| first), id));
+    }
+    Ok(run)
+}

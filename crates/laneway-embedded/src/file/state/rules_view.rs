@@ -1,0 +1,154 @@
+//! The state as the rules see it: every change is written into the group's frame and applied at once.
+
+use bytes::Bytes;
+use laneway_core::{
+    Event, EventId, Incarnation, Key, Passed, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo, Timestamp, Topic,
+};
+
+use super::file_state::FileState;
+use super::find;
+use crate::machine::{SeatHead, SeatState, State, StoredEnd, Table, Tail};
+
+impl FileState {
+    fn row_key(table: Table, key: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(key.len() + 1);
+        bytes.push(table as u8);
+        bytes.extend_from_slice(key);
+        bytes
+    }
+}
+
+impl State for FileState {
+    fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    fn stream(&self, stream: StreamId) -> Option<&StreamInfo> {
+        self.streams.get(&stream)
+    }
+
+    fn streams(&self) -> Vec<&StreamInfo> {
+        self.streams.values().collect()
+    }
+
+    fn put_stream(&mut self, stream: StreamInfo) {
+        self.group.records.stream(self.group.frame.body_mut(), &stream);
+        self.apply_stream(stream);
+    }
+
+    fn remove_stream(&mut self, stream: StreamId) {
+        self.group.records.remove_stream(self.group.frame.body_mut(), stream);
+        self.apply_remove_stream(stream);
+    }
+
+    fn shard(&self, shard: Shard) -> Option<&ShardInfo> {
+        self.shards.get(&shard)
+    }
+
+    fn put_shard(&mut self, shard: Shard, info: ShardInfo) {
+        self.group.records.shard(self.group.frame.body_mut(), shard, &info);
+        self.group.reshaped.push(shard);
+        self.apply_shard(shard, info);
+    }
+
+    fn tail(&self, shard: Shard, key: &Key) -> Result<Option<Tail>> {
+        self.tails.get(shard, key)
+    }
+
+    fn tails(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Key, Tail)>> {
+        self.tails.list(shard, after, limit)
+    }
+
+    fn push(&mut self, shard: Shard, event: Event) {
+        let group = &mut self.group;
+        if group.records.event(group.frame.body_mut(), shard, &event) {
+            group.contents.runs.push((shard, event.id, event.id));
+            group.topics.push(Topic::Shard(shard));
+        } else if let Some(run) = group.contents.runs.last_mut() {
+            run.2 = event.id;
+        }
+        self.apply_event(shard, &event);
+    }
+
+    fn event(&self, shard: Shard, id: EventId) -> Result<Option<Event>> {
+        let trimmed = self.shards.get(&shard).is_none_or(|info| id <= info.trimmed);
+        if trimmed { Ok(None) } else { find::event(self, shard, id) }
+    }
+
+    fn first_since(&self, shard: Shard, time: Timestamp) -> Result<Option<EventId>> {
+        find::first_since(self, shard, time)
+    }
+
+    fn seat(&self, seat: Seat) -> Option<&SeatState> {
+        self.seats.get(&seat)
+    }
+
+    fn put_seat(&mut self, seat: Seat, state: SeatState) {
+        self.group.records.seat(self.group.frame.body_mut(), seat, &state);
+        self.apply_seat(seat, state);
+    }
+
+    fn advance_seat(&mut self, seat: Seat, head: SeatHead, passed: &Passed) {
+        self.group.records.advance(self.group.frame.body_mut(), seat, &head, passed);
+        let filed = self.seats.get(&seat).is_some_and(|state| state.head.request_no < head.request_no);
+        self.group.topics.extend(filed.then_some(Topic::Seat(seat)));
+        self.apply_advance(seat, head, passed);
+    }
+
+    fn remove_seat(&mut self, seat: Seat) {
+        self.group.records.remove_seat(self.group.frame.body_mut(), seat);
+        self.apply_remove_seat(seat);
+    }
+
+    fn end_job(&mut self, shard: Shard, end: StoredEnd) {
+        let group = &mut self.group;
+        let before = group.frame.body_len();
+        let start = group.frame.body_mut().len() - before;
+        let at = group.records.job_end(group.frame.body_mut(), shard, &end) - start;
+        let at = u32::try_from(at).expect("frames are shorter than a segment");
+        group.contents.ends.push((shard, end.end.id, at));
+        group.contents.keep_until = group.contents.keep_until.max(end.keep_until);
+        group.ends.insert((shard, end.end.id), end);
+    }
+
+    fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>> {
+        match self.group.ends.get(&(shard, id)) {
+            Some(end) => Ok(Some(end.clone())),
+            None => find::job_end(self, shard, id),
+        }
+    }
+
+    fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>> {
+        let mut ends = find::job_ends(self, shard, after, limit)?;
+        let fresh = self.group.ends.iter().filter(|((found, id), _)| *found == shard && *id > after);
+        ends.extend(fresh.map(|(_, end)| end.clone()));
+        ends.sort_by_key(|stored| stored.end.id);
+        ends.truncate(limit);
+        Ok(ends)
+    }
+
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>> {
+        self.rows.get(&Self::row_key(table, key))
+    }
+
+    fn scan(&self, table: Table, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Bytes, Bytes)>> {
+        let after = after.map(|after| Self::row_key(table, after));
+        let rows = self.rows.scan(&Self::row_key(table, prefix), after.as_deref(), limit)?;
+        Ok(rows.into_iter().map(|(key, value)| (key.slice(1..), value)).collect())
+    }
+
+    fn put(&mut self, table: Table, key: &[u8], value: &[u8]) {
+        self.group.records.put(self.group.frame.body_mut(), table, key, value);
+        self.rows.put(&Self::row_key(table, key), Bytes::copy_from_slice(value));
+    }
+
+    fn delete(&mut self, table: Table, key: &[u8]) {
+        self.group.records.delete(self.group.frame.body_mut(), table, key);
+        self.rows.delete(&Self::row_key(table, key));
+    }
+
+    fn forget(&mut self, table: Table, prefix: &[u8]) {
+        self.group.records.forget(self.group.frame.body_mut(), table, prefix);
+        self.rows.forget(&Self::row_key(table, prefix));
+    }
+}

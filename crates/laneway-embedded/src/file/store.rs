@@ -1,0 +1,250 @@
+//! The handle of an open file store, and what its threads share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use laneway_core::{Incarnation, Result, StoreError};
+use parking_lot::{Condvar, Mutex, RwLock};
+use tokio::sync::{oneshot, watch};
+
+use super::checkpoint::Checkpointer;
+use super::commit::{Call, Cost, Durable, Queue};
+use super::disk::Disk;
+use super::index::{Patience, Snapshot};
+use super::lock::DirectoryLock;
+use super::log::{Log, LogReader, Mark};
+use super::options::FileOptions;
+use super::read::Hints;
+use super::state::{FileState, Footers};
+use crate::clock::StoreClock;
+use crate::machine::Now;
+use crate::wakeups::LocalWakeups;
+
+/// How long the commit thread rests before it asks a full disk again.
+const SPACE_WAIT: Duration = Duration::from_millis(100);
+
+/// A store in a folder. Cheap to clone; the last handle to go closes it in order.
+#[derive(Clone, Debug)]
+pub struct FileStore {
+    pub(super) inner: Arc<Inner>,
+}
+
+/// What the handles keep alive.
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) shared: Arc<Shared>,
+    pub(super) checkpointer: Arc<Checkpointer>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    _lock: Option<DirectoryLock>,
+}
+
+/// What handles and threads share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) dir: PathBuf,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) options: FileOptions,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) clock: StoreClock,
+    pub(crate) state: RwLock<FileState>,
+    pub(crate) queue: Queue,
+    pub(crate) durable: watch::Sender<Durable>,
+    pub(crate) wakeups: LocalWakeups,
+    pub(crate) log: Log,
+    pub(crate) reader: LogReader,
+    pub(crate) footers: Arc<Footers>,
+    pub(crate) hints: Hints,
+    /// What the state was last checkpointed as, to go back to when the disk fails.
+    pub(crate) base: Mutex<Base>,
+    /// Whether a write to the index waits for room on a full disk.
+    pub(crate) patience: Arc<Patience>,
+    /// Log bytes since the last finished checkpoint began.
+    pub(crate) log_bytes: AtomicU64,
+    /// Tells the checkpoint thread what to do.
+    pub(super) checkpoint: Mutex<CheckpointCall>,
+    pub(super) checkpoint_called: Condvar,
+    /// Wakes appends that wait for a checkpoint.
+    pub(crate) checkpointed: tokio::sync::Notify,
+}
+
+/// A checkpoint: the index as of a place in the log.
+#[derive(Clone, Debug)]
+pub(crate) struct Base {
+    pub(crate) index: Arc<Snapshot>,
+    pub(crate) end: Mark,
+}
+
+/// What the checkpoint thread is asked for.
+#[derive(Debug, Default)]
+pub(super) struct CheckpointCall {
+    pub(super) due: bool,
+    pub(super) stop: bool,
+}
+
+impl Shared {
+    /// Lets the commit thread do this and waits for its answer.
+    pub(crate) async fn call<T, F>(&self, cost: Cost, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut FileState, Now) -> Result<T> + Send + 'static,
+    {
+        let answer = self.submit(cost, work);
+        answer.await.unwrap_or_else(|_| Err(StoreError::Down { reason: self.failure() }))
+    }
+
+    /// As [`Shared::call`], for threads, and for a call that changes nothing: its answer does not wait for the
+    /// group.
+    pub(crate) fn call_blocking<T, F>(&self, cost: Cost, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut FileState) -> T + Send + 'static,
+    {
+        let (sender, answer) = std::sync::mpsc::sync_channel(1);
+        let send = move |state: &mut FileState, _| {
+            sender.send(work(state)).map_err(|_| StoreError::Down { reason: "nobody waits any more".to_owned() })
+        };
+        drop(self.submit(cost, send));
+        answer.recv().map_err(|_| StoreError::Down { reason: self.failure() })
+    }
+
+    fn submit<T, F>(&self, cost: Cost, work: F) -> oneshot::Receiver<Result<T>>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut FileState, Now) -> Result<T> + Send + 'static,
+    {
+        let (call, answer) = Call::new(cost, work);
+        self.queue.push(Box::new(call));
+        answer
+    }
+
+    /// Reads the state and answers when everything it saw is durable.
+    pub(crate) async fn observe<T>(&self, look: impl FnOnce(&FileState, Now) -> Result<T>) -> Result<T> {
+        let now = self.clock.now();
+        let (seen, groups) = {
+            let state = self.state.read();
+            (look(&state, now), state.groups)
+        };
+        let mut durable = self.durable.subscribe();
+        let reached = durable.wait_for(|durable| durable.groups >= groups || durable.failed.is_some()).await;
+        match reached {
+            Ok(durable) if durable.groups >= groups => seen,
+            _ => Err(StoreError::Down { reason: self.failure() }),
+        }
+    }
+
+    /// Why the store takes no more work.
+    fn failure(&self) -> String {
+        self.durable.borrow().failed.as_deref().unwrap_or("the store is closed").to_owned()
+    }
+
+    /// Stops taking work because of this, and goes back to what is durable, so that it stays readable.
+    pub(crate) fn fail(&self, cause: &Arc<str>) {
+        tracing::error!(%cause, "store stops taking work; what is durable stays readable");
+        self.queue.close(cause);
+        let mut left = std::collections::VecDeque::new();
+        while self.queue.take(&mut left) {
+            left.drain(..).for_each(|op| op.refuse(StoreError::Down { reason: cause.to_string() }));
+        }
+        let mut state = self.state.write();
+        let groups = state.groups;
+        match super::open::reload(self, &mut state) {
+            Ok(()) => {
+                drop(state);
+                self.durable.send_modify(|durable| {
+                    durable.groups = groups;
+                    durable.failed = Some(Arc::clone(cause));
+                });
+            }
+            Err(error) => {
+                tracing::error!(%error, "what is durable could not be read back; reads of the last moments fail");
+                drop(state);
+                self.durable.send_modify(|durable| durable.failed = Some(Arc::clone(cause)));
+            }
+        }
+    }
+
+    /// Rests while the disk is full; upkeep or an operator may make room.
+    pub(crate) fn wait_for_space(&self) {
+        self.log.poke_spares();
+        self.log.wait_upkeep(SPACE_WAIT);
+    }
+
+    /// Asks for a checkpoint.
+    pub(crate) fn checkpoint_due(&self) {
+        let mut call = self.checkpoint.lock();
+        if !call.due {
+            call.due = true;
+            self.checkpoint_called.notify_one();
+        }
+    }
+
+    /// Waits while there is more log since the last checkpoint than a restart should have to replay.
+    pub(crate) async fn wait_for_checkpoint(&self) {
+        while self.log_bytes.load(Ordering::Relaxed) >= self.options.backlog_bytes {
+            let finished = self.checkpointed.notified();
+            if self.log_bytes.load(Ordering::Relaxed) < self.options.backlog_bytes || self.durable.borrow().failed.is_some() {
+                return;
+            }
+            self.checkpoint_due();
+            finished.await;
+        }
+    }
+}
+
+impl FileStore {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        checkpointer: Arc<Checkpointer>,
+        threads: Vec<JoinHandle<()>>,
+        lock: Option<DirectoryLock>,
+    ) -> Self {
+        Self { inner: Arc::new(Inner { shared, checkpointer, threads: Mutex::new(threads), _lock: lock }) }
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.inner.shared
+    }
+
+    /// Writes a checkpoint now: the next start replays nothing before this moment.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.inner.checkpointer.run(self.shared())
+    }
+
+    /// Closes the store in order: the queue is served, a checkpoint is written, the log is ended. Other handles
+    /// get `Down` afterwards. Dropping the last handle does the same without saying how it went.
+    pub fn close(self) -> Result<()> {
+        self.inner.close()
+    }
+}
+
+impl Inner {
+    fn close(&self) -> Result<()> {
+        let mut threads = self.threads.lock();
+        if threads.is_empty() {
+            return Ok(());
+        }
+        self.shared.checkpoint.lock().stop = true;
+        self.shared.checkpoint_called.notify_all();
+        self.shared.patience.end();
+        let failed = self.shared.durable.borrow().failed.is_some();
+        let checkpoint = if failed { Ok(()) } else { self.checkpointer.run(&self.shared) };
+        self.shared.queue.close("the store is closed");
+        for thread in threads.drain(..) {
+            if thread.join().is_err() {
+                return Err(StoreError::Down { reason: "a thread of the store panicked; see its message".to_owned() });
+            }
+        }
+        checkpoint
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::warn!(%error, "store was not closed in order; nothing acknowledged is lost");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The store seam over a folder: each transition is a call to the commit thread or a look at the state.
+
+use std::sync::atomic::Ordering;
+
+use async_trait::async_trait;
+use laneway_core::store::{
+    About, Accepted, Append, Appended, Commit, Committed, Define, Defined, JobView, Jobs, LaneView, Lanes, Page,
+    Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
+};
+use laneway_core::{Bytes, Capabilities, Document, Documents, Durability, Result, Store, Timestamp, Topic, Wakeups};
+
+use super::options::SyncMode;
+use super::state::FileState;
+use super::store::FileStore;
+use super::{cost, read};
+use crate::machine;
+
+/// Most bytes that one promotion moves; what is due beyond it is moved by the next.
+const PROMOTE_BYTES: usize = 512 << 10;
+
+impl FileStore {
+    fn durability(&self) -> Durability {
+        match self.shared().options.sync {
+            SyncMode::Always => Durability::Synced,
+            SyncMode::Os => Durability::Buffered,
+        }
+    }
+}
+
+#[async_trait]
+impl Store for FileStore {
+    fn about(&self) -> About {
+        let capabilities = Capabilities { durability: self.durability(), persistent: true, shared: false };
+        About { capabilities, incarnation: self.shared().incarnation }
+    }
+
+    async fn define(&self, define: Define) -> Result<Defined> {
+        let cost = cost::define(&define);
+        self.shared().call(cost, move |state, _| machine::define::define(state, define)).await
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended> {
+        let shared = self.shared();
+        if shared.log_bytes.load(Ordering::Relaxed) >= shared.options.backlog_bytes {
+            shared.wait_for_checkpoint().await;
+        }
+        // Cold lane ends are read here, on the caller's thread, so that the commit thread need not.
+        let keys = append.drafts.iter().filter_map(|draft| draft.key.as_ref());
+        let missing = shared.state.read().tails.missing(append.shard, keys);
+        let found = missing.map(|missing| Ok::<_, laneway_core::StoreError>((missing.epoch, missing.look_up()?)));
+        let (found, durability) = (found.transpose()?, self.durability());
+        let cost = cost::append(&append);
+        let work = move |state: &mut FileState, now| {
+            if let Some((epoch, tails)) = found {
+                state.tails.warm(epoch, tails);
+            }
+            machine::append::append(state, now, append, durability)
+        };
+        shared.call(cost, work).await
+    }
+
+    async fn promote(&self, promote: Promote) -> Result<Promoted> {
+        let work = move |state: &mut FileState, now| {
+            let limit = machine::promote::within(state, now, promote, PROMOTE_BYTES)?;
+            let (promoted, ended) = machine::promote::promote(state, now, Promote { limit, ..promote })?;
+            state.announce(ended.into_iter().map(Topic::Job));
+            Ok(promoted)
+        };
+        self.shared().call(cost::promote(PROMOTE_BYTES), work).await
+    }
+
+    async fn read(&self, read: Read) -> Result<Page> {
+        read::read(self.shared(), read).await
+    }
+
+    async fn seize(&self, seize: Seize) -> Result<Resume> {
+        let cost = cost::settling(seize.node.len());
+        self.shared().call(cost, move |state, now| machine::seize::seize(state, now, seize)).await
+    }
+
+    async fn lanes(&self, lanes: Lanes) -> Result<Vec<LaneView>> {
+        self.shared().observe(move |state, now| machine::lanes::lanes(state, now, &lanes)).await
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed> {
+        let cost = cost::commit(&commit);
+        let work = move |state: &mut FileState, now| {
+            let (committed, ended) = machine::commit::commit(state, now, commit)?;
+            state.announce(ended.into_iter().map(Topic::Job));
+            Ok(committed)
+        };
+        self.shared().call(cost, work).await
+    }
+
+    async fn request(&self, request: Request) -> Result<Accepted> {
+        let cost = cost::request(&request);
+        self.shared().call(cost, move |state, now| machine::request::request(state, now, request)).await
+    }
+
+    async fn jobs(&self, jobs: Jobs) -> Result<Vec<JobView>> {
+        if let Jobs::Get { shard, numbers, results } = jobs {
+            let look = move |state: &FileState, now| machine::jobs::get(state, now, shard, &numbers, results);
+            return self.shared().observe(look).await;
+        }
+        let work = move |state: &mut FileState, now| {
+            let (views, ended) = machine::jobs::jobs(state, now, &jobs)?;
+            state.announce(ended.into_iter().map(Topic::Job));
+            Ok(views)
+        };
+        self.shared().call(cost::first_settling(0), work).await
+    }
+
+    async fn stash(&self, stash: Stash) -> Result<()> {
+        let cost = cost::settling(stash.bytes.len());
+        self.shared().call(cost, move |state, now| machine::stash::stash(state, now, &stash)).await
+    }
+
+    async fn query(&self, query: Query) -> Result<Rows> {
+        self.shared().observe(move |state, now| machine::query::query(state, now, &query)).await
+    }
+
+    async fn trim(&self, trim: Trim) -> Result<Trimmed> {
+        self.shared().call(cost::trim(), move |state, now| machine::trim::trim(state, now, trim)).await
+    }
+}
+
+#[async_trait]
+impl Documents for FileStore {
+    async fn get(&self, name: &str) -> Result<Option<Document>> {
+        self.shared().observe(|state, _| machine::documents::get(state, name)).await
+    }
+
+    async fn put(&self, name: &str, expect: Option<u64>, bytes: Bytes) -> Result<u64> {
+        let (name, cost) = (name.to_owned(), cost::settling(bytes.len()));
+        self.shared().call(cost, move |state, _| machine::documents::put(state, &name, expect, bytes)).await
+    }
+
+    async fn delete(&self, name: &str, expect: u64) -> Result<()> {
+        let name = name.to_owned();
+        self.shared().call(cost::settling(0), move |state, _| machine::documents::delete(state, &name, expect)).await
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<Document>> {
+        self.shared().observe(|state, _| machine::documents::list(state, prefix)).await
+    }
+
+    async fn clock(&self) -> Result<Option<Timestamp>> {
+        Ok(Some(self.shared().clock.now().calendar))
+    }
+}
+
+#[async_trait]
+impl Wakeups for FileStore {
+    async fn announce(&self, topic: Topic) -> Result<()> {
+        self.shared().wakeups.announce(topic).await
+    }
+
+    async fn wait(&self, topic: Topic, seen: u64) -> Result<u64> {
+        self.shared().wakeups.wait(topic, seen).await
+    }
+}
