@@ -44,6 +44,7 @@ pub mod conformance;
 pub mod fault;
 pub mod fixture;
 mod seam;
+mod workload;
 
 pub use bench::Bench;
 pub use fixture::{Fixture, TestStore};

@@ -89,6 +89,7 @@ fn check_endings(
 }
 
 pub(super) fn check_emits(history: &History, violations: &mut Vec<Violation>) {
+    check_refused_emits(history, violations);
     for seat in history.seats() {
         let emits: Vec<_> =
             history.accepted(seat).into_iter().flat_map(|record| record.commit.emits.clone()).collect();
@@ -166,5 +167,20 @@ fn check_refused_ends(
             let detail = format!("job {shard}/{} ended without a commit ({refused} were refused)", end.id);
             report(violations, "A1", detail);
         }
+    }
+}
+
+/// An emit that only refused commits carried must not have arrived.
+fn check_refused_emits(history: &History, violations: &mut Vec<Violation>) {
+    let accepted: BTreeSet<Bytes> = history
+        .seats()
+        .into_iter()
+        .flat_map(|seat| history.accepted(seat))
+        .flat_map(|record| record.commit.emits.iter().map(|emit| emit.draft.data.clone()))
+        .collect();
+    let all = history.commits.iter().flat_map(|record| &record.commit.emits).map(|emit| &emit.draft.data);
+    let refused: BTreeSet<&Bytes> = all.filter(|data| !accepted.contains(*data)).collect();
+    for ((shard, id), event) in history.events.iter().filter(|(_, event)| refused.contains(&event.data)) {
+        report(violations, "A2", format!("event {shard}/{id} is an emit of a refused commit: {:?}", event.data));
     }
 }

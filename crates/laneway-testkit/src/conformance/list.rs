@@ -291,6 +291,10 @@ macro_rules! __each_case {
                 delays_go_on_after_reopening
                 a_trim_stays_after_reopening
             }
+            histories {
+                rivals_keep_every_invariant
+                lost_answers_keep_every_invariant
+            }
         }
     };
 }

@@ -13,6 +13,7 @@ pub mod commit_reset;
 pub mod define;
 pub mod documents;
 mod expect;
+pub mod histories;
 pub mod jobs;
 pub mod lanes;
 mod list;
