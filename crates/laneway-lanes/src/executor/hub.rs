@@ -273,27 +273,32 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
                 None => return (Next::Busy, now),
             },
         };
+        hall.settle(&mut basket.settled);
         let mut gate = self.gate();
         gate.arrive(worker);
+        gate.release(std::mem::take(&mut hall.ended), &mut aftermath.wakers);
+        gate.recycle(&mut basket.spent);
         gate.take_inbox(&mut hall.arrivals);
         drop(gate);
         hall.absorb(&mut aftermath);
-        hall.settle(&mut basket.settled);
         hall.take(now, &mut basket.batch, batch_max);
-        let mut gate = self.gate();
-        hall.leave(&mut gate, &mut aftermath);
-        gate.recycle(&mut basket.spent);
-        let next = if !basket.batch.is_empty() || !basket.settled.is_empty() || gate.has_inbox() {
+        let busy = !basket.batch.is_empty() || !basket.settled.is_empty();
+        let next = if busy && !hall.owes_the_gate() {
+            hall.set_alarm(&mut aftermath);
             Next::Work
-        } else if gate.is_finished() {
-            Next::Finished
-        } else if let Some(waker) = waker {
-            gate.park(worker, waker);
-            Next::Parked
         } else {
-            Next::Nothing
+            let mut gate = self.gate();
+            hall.leave(&mut gate, &mut aftermath);
+            match waker {
+                _ if busy || gate.has_inbox() => Next::Work,
+                _ if gate.is_finished() => Next::Finished,
+                None => Next::Nothing,
+                Some(waker) => {
+                    gate.park(worker, waker);
+                    Next::Parked
+                }
+            }
         };
-        drop(gate);
         drop(hall);
         aftermath.carry_out();
         basket.announce();
@@ -410,6 +415,21 @@ impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
         }
     }
 
+    /// Whether there is anything to tell the gate: ends, or work for another worker.
+    fn owes_the_gate(&self) -> bool {
+        self.ended > 0 || self.table.has_outbox() || self.table.can_start()
+    }
+
+    /// Wakes the timekeeper if something is due before it would wake by itself.
+    fn set_alarm(&mut self, aftermath: &mut Aftermath<V, R, E>) {
+        if let Some(due) = self.table.next_due()
+            && self.armed.is_none_or(|armed| due < armed)
+        {
+            self.armed = Some(due);
+            aftermath.wakers.extend(self.timekeeper.take());
+        }
+    }
+
     /// What every operation owes to others: room to waiting pushes, work to parked workers, a word to the timekeeper
     /// and to whoever waits for quiet.
     fn leave(&mut self, gate: &mut Gate<K, V, R, E>, aftermath: &mut Aftermath<V, R, E>) {
@@ -422,12 +442,7 @@ impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
         if self.table.can_start() || gate.has_inbox() {
             aftermath.wakers.extend(gate.parked_worker());
         }
-        if let Some(due) = self.table.next_due()
-            && self.armed.is_none_or(|armed| due < armed)
-        {
-            self.armed = Some(due);
-            aftermath.wakers.extend(self.timekeeper.take());
-        }
+        self.set_alarm(aftermath);
         if gate.is_finished() {
             aftermath.wakers.extend(std::iter::from_fn(|| gate.any_parked_worker()));
             aftermath.wakers.extend(self.timekeeper.take());

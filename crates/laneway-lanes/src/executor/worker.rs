@@ -81,7 +81,8 @@ where
     }
 
     fn collect_finished(&mut self, context: &mut Context<'_>) {
-        while self.basket.settled.len() < BATCH_MAX
+        while !self.under_way.is_empty()
+            && self.basket.settled.len() < BATCH_MAX
             && let Poll::Ready(Some(settled)) = Pin::new(&mut self.under_way).poll_next(context)
         {
             self.basket.settled.push(settled);

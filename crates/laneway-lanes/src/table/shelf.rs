@@ -13,7 +13,7 @@ use std::ops::{Index, IndexMut};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::item::ItemId;
-use super::lane::{Lane, ListName, NOWHERE, Place};
+use super::lane::{Lane, ListName, Memory, NOWHERE, Place};
 use super::words::{Priority, Tick};
 
 /// Moments at which something happens to an item of a lane.
@@ -82,15 +82,14 @@ impl<K: Hash + Eq, T> Shelf<K, T> {
         if let Some(place) = self.find_hashed(hash, &key) {
             return place;
         }
-        let lane = Lane::new(key, hash);
         let place = match self.free.pop() {
             Some(place) => {
-                self.places[place as usize] = Some(lane);
+                self.places[place as usize] = Some(Lane::new(key, hash));
                 place
             }
             None => {
                 let place = Place::try_from(self.places.len()).expect("lanes fit a 32-bit place");
-                self.places.push(Some(lane));
+                self.places.push(Some(Lane::new(key, hash)));
                 place
             }
         };
@@ -104,15 +103,17 @@ impl<K: Hash + Eq, T> Shelf<K, T> {
         lane_at(&self.places, place)
     }
 
-    /// Takes a lane off the shelf; it must be in no list.
-    pub(super) fn remove(&mut self, place: Place) -> Lane<K, T> {
-        let lane = self.places[place as usize].take().expect("a removed lane is on the shelf");
+    /// Takes a lane off the shelf; it must be in no list. Answers what it remembered.
+    pub(super) fn remove(&mut self, place: Place) -> Option<Box<Memory<T>>> {
+        let lane = &mut self[place];
         debug_assert!(lane.list.is_none(), "a removed lane is in no list");
-        if let Ok(entry) = self.index.find_entry(lane.hash, |&other| other == place) {
+        let (hash, memory) = (lane.hash, lane.memory.take());
+        if let Ok(entry) = self.index.find_entry(hash, |&other| other == place) {
             entry.remove();
         }
+        self.places[place as usize] = None;
         self.free.push(place);
-        lane
+        memory
     }
 
     pub(super) fn first(&self, name: ListName) -> Option<Place> {

@@ -229,8 +229,8 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
 
     fn drop_lane(&mut self, place: Place) {
         self.shelf.unlink(place);
-        let lane = self.shelf.remove(place);
-        if let Some((_, _, Some(payload))) = lane.memory.and_then(|memory| memory.done) {
+        let memory = self.shelf.remove(place);
+        if let Some((_, _, Some(payload))) = memory.and_then(|memory| memory.done) {
             self.outbox.forgotten.push(payload);
         }
         self.shelf.compact_if_sparse([&mut self.retries, &mut self.expiries]);
