@@ -12,6 +12,9 @@ use super::codec::keys::{self, Single};
 use super::codec::{Numbered, Remembered, Stored, load};
 use super::{Now, State, Table};
 
+/// How many rows more than it brings one append makes room for.
+const EVICTED_PER_CALL: usize = 1_000;
+
 /// The dedup ids of one append, until all of it is checked.
 #[derive(Default)]
 pub(super) struct Entries {
@@ -66,7 +69,9 @@ impl Entries {
         }
         let stored = count(state, shard)?.saturating_sub(self.gone.len() as u64);
         self.count = stored + self.new.len() as u64;
-        let over = usize::try_from(self.count.saturating_sub(max)).unwrap_or(usize::MAX);
+        // A bound that was lowered is reached over several calls, so that none has to remove very many.
+        let most = self.new.len() + EVICTED_PER_CALL;
+        let over = usize::try_from(self.count.saturating_sub(max)).unwrap_or(usize::MAX).min(most);
         if over > 0 {
             let limit = over.saturating_add(self.gone.len());
             let oldest = state.scan(Table::DedupOrder, &keys::shard(shard), None, limit)?;

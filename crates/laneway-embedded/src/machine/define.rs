@@ -11,7 +11,7 @@ use laneway_core::{
 use super::append::used_up;
 use super::codec::keys::{self, Single};
 use super::codec::{Numbered, Stored, load};
-use super::{SeatHead, SeatState, State, Table, gate};
+use super::{SeatHead, SeatState, State, Table, gate, sweep};
 
 /// Version of the rule from keys to partitions that new streams begin with.
 const FIRST_LAYOUT: u32 = 1;
@@ -248,6 +248,7 @@ fn remove_processor<S: State>(state: &mut S, processor: ProcessorId) -> Result<S
         raise_first_term(state, seat);
         for table in SEAT_TABLES {
             state.forget(table, &keys::seat(seat));
+            sweep::forget(state, shard, table, &keys::seat(seat));
         }
         state.remove_seat(seat);
     }

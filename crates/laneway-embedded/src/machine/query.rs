@@ -2,8 +2,8 @@
 
 use laneway_core::limits::PAGE_MAX;
 use laneway_core::store::{
-    Counts, DeadLetter, Emit, Ending, LaneTail, OutboxRow, Query, RequestRow, Rows, ScheduledRow, SeatView,
-    TailView, Versioned,
+    Counts, DeadLetter, Emit, Ending, JobEnd, LaneTail, OutboxRow, Query, RequestRow, Rows, ScheduledRow,
+    SeatView, TailView, Versioned,
 };
 use laneway_core::{Bytes, EventId, Key, Result, Seat, Shard, StoreError};
 
@@ -26,16 +26,7 @@ pub(crate) fn query<S: State>(state: &S, now: Now, query: &Query) -> Result<Rows
         Query::Requests(seat, after, limit) => Rows::Requests(requests(state, *seat, *after, *limit)?),
         Query::Outbox(seat, after, limit) => Rows::Outbox(outbox(state, *seat, *after, *limit)?),
         Query::States(seat, after, limit) => Rows::States(states(state, *seat, after.as_ref(), *limit)?),
-        Query::Ended(shard, after, limit) => {
-            gate::shard(state, *shard)?;
-            let mut ends = Vec::new();
-            for end in state.job_ends(*shard, *after, (*limit).min(PAGE_MAX))? {
-                if alive_until(state, now, *shard, &end)?.is_some() {
-                    ends.push(end.end);
-                }
-            }
-            Rows::Ended(ends)
-        }
+        Query::Ended(shard, after, limit) => Rows::Ended(ended(state, now, *shard, *after, *limit)?),
         Query::Scheduled(shard, after, limit) => Rows::Scheduled(scheduled(state, *shard, *after, *limit)?),
         Query::Urgent(shard, after, limit) => Rows::Urgent(urgent(state, *shard, *after, *limit)?),
         Query::Counts(shard) => Rows::Counts(counts(state, *shard)?),
@@ -128,6 +119,24 @@ fn states<S: State>(
         Ok((keys::state_of(&key)?, value.ok_or_else(what)?))
     });
     states.collect()
+}
+
+/// Ends that can still be read. Those that cannot are passed over, so that a short page means the end.
+fn ended<S: State>(state: &S, now: Now, shard: Shard, after: EventId, limit: usize) -> Result<Vec<JobEnd>> {
+    gate::shard(state, shard)?;
+    let limit = limit.min(PAGE_MAX);
+    let (mut ends, mut after) = (Vec::new(), after);
+    while ends.len() < limit {
+        let page = state.job_ends(shard, after, limit)?;
+        let Some(last) = page.last() else { break };
+        after = last.end.id;
+        for end in page {
+            if ends.len() < limit && alive_until(state, now, shard, &end)?.is_some() {
+                ends.push(end.end);
+            }
+        }
+    }
+    Ok(ends)
 }
 
 fn scheduled<S: State>(state: &S, shard: Shard, after: u64, limit: usize) -> Result<Vec<ScheduledRow>> {

@@ -20,9 +20,7 @@ pub(super) fn sweep<S: State>(
     prefix: &[u8],
     is_over: impl Fn(&S, &[u8], Bytes) -> Result<bool>,
 ) -> Result<Vec<Bytes>> {
-    let mut cursor = Single::TrimCursor.of(shard);
-    cursor.push(table as u8);
-    cursor.extend_from_slice(&prefix[8..]);
+    let cursor = cursor(shard, table, prefix);
     let after = state.get(Table::Store, &cursor)?;
     let rows = state.scan(table, prefix, after.as_deref(), ROWS_PER_CALL)?;
     let last = rows.last().filter(|_| rows.len() == ROWS_PER_CALL).map(|(key, _)| key.clone());
@@ -41,6 +39,16 @@ pub(super) fn sweep<S: State>(
         (None, None) => {}
     }
     Ok(over)
+}
+
+/// Where the sweep of this table under this prefix goes on. The prefix begins with the shard.
+fn cursor(shard: Shard, table: Table, prefix: &[u8]) -> Vec<u8> {
+    [&Single::TrimCursor.of(shard)[..], &[table as u8], &prefix[8..]].concat()
+}
+
+/// Forgets where a sweep stopped, because nothing is left to sweep.
+pub(super) fn forget<S: State>(state: &mut S, shard: Shard, table: Table, prefix: &[u8]) {
+    state.delete(Table::Store, &cursor(shard, table, prefix));
 }
 
 /// Removes the rows under a prefix whose number, at the end of their key, is not above this one.

@@ -6,7 +6,8 @@ use std::ops::Bound;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use laneway_core::{
-    Event, EventId, Incarnation, Key, Passed, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo, Timestamp,
+    Event, EventId, Incarnation, JobMark, Key, Passed, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo,
+    Timestamp,
 };
 
 use crate::machine::{SeatHead, SeatState, State, StoredEnd, Table, Tail};
@@ -110,6 +111,12 @@ impl State for MemoryState {
         let Some(maps) = self.shards.get(&shard) else { return Ok(None) };
         let found = maps.events.binary_search_by_key(&id, |event| event.id);
         Ok(found.ok().map(|at| maps.events[at].clone()))
+    }
+
+    fn job_mark(&self, shard: Shard, id: EventId) -> Result<Option<JobMark>> {
+        let Some(maps) = self.shards.get(&shard) else { return Ok(None) };
+        let found = maps.events.binary_search_by_key(&id, |event| event.id);
+        Ok(found.ok().and_then(|at| maps.events[at].job))
     }
 
     fn first_since(&self, shard: Shard, time: Timestamp) -> Result<Option<EventId>> {

@@ -26,6 +26,7 @@ const PRIORITY: u32 = 1 << 5;
 const EXPIRES: u32 = 1 << 6;
 const HOLD_STEADY: u32 = 1 << 7;
 const HOLD_CALENDAR: u32 = 1 << 8;
+const HOLD: u32 = HOLD_STEADY | HOLD_CALENDAR;
 const JOB: u32 = 1 << 9;
 const KEY: u32 = 1 << 10;
 const KNOWN: u32 = (1 << 11) - 1;
@@ -133,6 +134,27 @@ pub(crate) fn decode(from: &mut Decoder) -> Result<Event, Malformed> {
         hold_until,
         job,
     })
+}
+
+/// Reads only what makes an event a job, and passes over the rest.
+pub(crate) fn decode_mark(from: &mut Decoder) -> Result<(EventId, Option<JobMark>), Malformed> {
+    let flags = u32::try_from(from.varint()?).map_err(|_| Malformed)?;
+    let has = |flag: u32| flags & flag != 0;
+    let id = EventId(from.varint()?);
+    from.u64()?;
+    for flag in [PREV, SEQ, GENERATION, INCARNATION] {
+        if has(flag) {
+            from.varint()?;
+        }
+    }
+    let fixed = usize::from(has(PRIORITY)) + 8 * usize::from(has(EXPIRES)) + 8 * usize::from(flags & HOLD != 0);
+    from.skip(fixed)?;
+    let job = if has(JOB) { Some(decode_job(from)?) } else { None };
+    for _ in 0..3 + usize::from(has(KEY)) {
+        let len = from.len()?;
+        from.skip(len)?;
+    }
+    Ok((id, job))
 }
 
 fn decode_job(from: &mut Decoder) -> Result<JobMark, Malformed> {
