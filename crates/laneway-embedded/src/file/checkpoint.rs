@@ -73,7 +73,7 @@ impl Checkpointer {
     pub(super) fn run(&self, shared: &Arc<Shared>) -> Result<()> {
         let index = self.index.lock();
         let bytes = shared.log_bytes.load(Ordering::Relaxed);
-        let cost = Cost { space: Space::Reserve, bytes: 0, first: true };
+        let cost = Cost { space: Space::Reserve, bytes: 0, first: true, synced: true };
         let (frozen, clean) = shared.call_blocking(cost, |state| (state.freeze(), state.tails.clean()))?;
         let meta =
             Meta { store: self.store, incarnation: self.incarnation, mark: frozen.end, clock: frozen.clock_mark };

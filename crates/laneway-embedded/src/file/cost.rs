@@ -31,7 +31,7 @@ fn lane(lane: &LaneName) -> usize {
 pub(super) fn append(append: &Append) -> Cost {
     let object = append.object.as_ref().and_then(|object| object.value.as_ref()).map_or(0, |value| value.len());
     let bytes = append.drafts.iter().map(draft).sum::<usize>() + object + 4 * PER_ITEM;
-    Cost { space: Space::Ordinary, bytes, first: false }
+    Cost { space: Space::Ordinary, bytes, first: false, synced: false }
 }
 
 pub(super) fn commit(commit: &Commit) -> Cost {
@@ -55,7 +55,7 @@ pub(super) fn commit(commit: &Commit) -> Cost {
         let result = if let JobResult::Inline(result) = &end.result { result.len() } else { 0 };
         bytes += result + end.error.len() + PER_ITEM;
     }
-    Cost { space: Space::Reserve, bytes: bytes + TRIM / 8, first: commit.reset.is_some() }
+    Cost { space: Space::Reserve, bytes: bytes + TRIM / 8, first: commit.reset.is_some(), synced: false }
 }
 
 pub(super) fn define(define: &Define) -> Cost {
@@ -66,7 +66,7 @@ pub(super) fn define(define: &Define) -> Cost {
     };
     let settings = if let Define::Processor { settings, .. } = define { settings.len() } else { 0 };
     let bytes = settings + (shards as usize + 64) * PER_ITEM;
-    Cost { space: Space::Ordinary, bytes, first: true }
+    Cost { space: Space::Ordinary, bytes, first: true, synced: false }
 }
 
 /// A wish filed with an owner.
@@ -82,7 +82,7 @@ pub(super) fn request(request: &Request) -> Cost {
 
 /// A call that lets running work go on or end: it goes through on a full disk as long as the reserve lasts.
 pub(super) fn settling(bytes: usize) -> Cost {
-    Cost { space: Space::Reserve, bytes: bytes + 8 * PER_ITEM, first: false }
+    Cost { space: Space::Reserve, bytes: bytes + 8 * PER_ITEM, first: false, synced: false }
 }
 
 /// As [`settling`], for a call that looks at events: it must see only what is durable.
@@ -97,5 +97,5 @@ pub(super) fn trim() -> Cost {
 
 /// A promotion that moves at most so many bytes of drafts, of which one may be of the largest size.
 pub(super) fn promote(bytes: usize) -> Cost {
-    Cost { space: Space::Ordinary, bytes, first: false }
+    Cost { space: Space::Ordinary, bytes, first: false, synced: false }
 }

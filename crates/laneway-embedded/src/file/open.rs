@@ -14,6 +14,7 @@ use super::index::{CheckpointWrite, Index, Meta, Patience};
 use super::lock::DirectoryLock;
 use super::log::{Log, LogError, LogReader, Mark, Opened, Position, Replay};
 use super::options::{Background, FileOptions};
+use super::read::Hints;
 use super::seam;
 use super::state::{Contents, FileState, Footers, contents_of, read_error};
 use super::store::{Base, FileStore, Shared};
@@ -108,7 +109,8 @@ fn open(
         log: opened.log,
         reader: opened.reader,
         footers,
-        hints: super::read::Hints::default(),
+        hints: Hints::default(),
+        commit_hints: Hints::default(),
         base: Mutex::new(base),
         patience,
         log_bytes: 0.into(),

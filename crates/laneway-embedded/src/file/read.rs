@@ -2,13 +2,13 @@
 
 use laneway_core::limits::{PAGE_BYTES_MAX, PAGE_MAX};
 use laneway_core::store::{Page, Read, ReadFrom};
-use laneway_core::{Event, EventId, Mode, Result, Shard, StoreError};
+use laneway_core::{Event, EventId, JobMark, Mode, Result, Shard, StoreError};
 use parking_lot::Mutex;
 
 use hashbrown::HashMap;
 
 use super::log::Position;
-use super::state::{FileState, events_from, resolve};
+use super::state::{FAR_IDS, FileState, events_from, job_marks as find_marks, resolve};
 use super::store::Shared;
 use crate::machine::{self, State};
 
@@ -25,6 +25,13 @@ impl Hints {
         let places = hints.get_mut(&shard)?;
         let at = places.iter().position(|(id, _)| *id == after)?;
         Some(places.remove(at).1)
+    }
+
+    /// The place of the last one shortly before this id.
+    fn nearest(&self, shard: Shard, id: EventId) -> Option<Position> {
+        let hints = self.0.lock();
+        let before = hints.get(&shard)?.iter().filter(|(found, _)| *found <= id && id.0 - found.0 <= FAR_IDS);
+        before.max_by_key(|(found, _)| *found).map(|(_, position)| *position)
     }
 
     fn put(&self, shard: Shard, last: EventId, position: Position) {
@@ -47,11 +54,7 @@ struct Plan {
 
 /// Reads a page of events.
 pub(super) async fn read(shared: &Shared, read: Read) -> Result<Page> {
-    let plan = plan(shared, &read)?;
-    let events = match plan.start {
-        None => Vec::new(),
-        Some(start) => collect(shared, &read, start, plan.head)?,
-    };
+    let (plan, events) = look(shared, &read)?;
     let complete = |state: &FileState, now| {
         let entries = events.into_iter().map(|event| machine::read::entry(state, read.shard, plan.mode, event));
         let page = machine::read::page_rest(state, now, &read, entries.collect::<Result<_>>()?)?;
@@ -64,6 +67,45 @@ pub(super) async fn read(shared: &Shared, read: Read) -> Result<Page> {
     } else {
         complete(&shared.state.read(), shared.clock.now())
     }
+}
+
+/// Plans and walks. A trim may give back the segment under a walk or under a hint: then it looks again.
+fn look(shared: &Shared, read: &Read) -> Result<(Plan, Vec<Event>)> {
+    loop {
+        let plan = plan(shared, read)?;
+        match plan.start.map(|start| collect(shared, read, start, plan.head)).transpose() {
+            Err(StoreError::Trimmed { .. }) => {}
+            events => return Ok((plan, events?.unwrap_or_default())),
+        }
+    }
+}
+
+/// Looks up what makes jobs of these events, so that the commit thread need not.
+pub(super) fn job_marks(shared: &Shared, shard: Shard, mut ids: Vec<EventId>) -> Result<Vec<(EventId, JobMark)>> {
+    ids.sort_unstable();
+    ids.dedup();
+    let (mut marks, mut rest) = (Vec::with_capacity(ids.len()), &ids[..]);
+    while let Some(first) = rest.first() {
+        let start = match shared.commit_hints.nearest(shard, *first) {
+            Some(hint) => Some(hint),
+            None => {
+                let place = shared.state.read().contents.event(shard, *first);
+                place.map_or(Ok(None), |place| resolve(&shared.footers, place, shard, *first))?
+            }
+        };
+        let Some(start) = start else { break };
+        let (done, stopped) = match find_marks(&shared.reader, start, shard, rest, &mut marks) {
+            // Trimmed events have no open jobs; the rules say what is wrong with such a commit.
+            Err(StoreError::Trimmed { .. }) => break,
+            found => found?,
+        };
+        if let Some((id, position)) = stopped {
+            shared.commit_hints.put(shard, id, position);
+        }
+        // An id that is not there at all must not hold up the others.
+        rest = &rest[done.max(1)..];
+    }
+    Ok(marks)
 }
 
 fn first_wanted(read: &Read) -> Option<EventId> {

@@ -57,6 +57,7 @@ pub(crate) struct Shared {
     pub(crate) reader: LogReader,
     pub(crate) footers: Arc<Footers>,
     pub(crate) hints: Hints,
+    pub(crate) commit_hints: Hints,
     /// What the state was last checkpointed as, to go back to when the disk fails.
     pub(crate) base: Mutex<Base>,
     /// Whether a write to the index waits for room on a full disk.

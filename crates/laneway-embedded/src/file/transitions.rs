@@ -83,8 +83,11 @@ impl Store for FileStore {
     }
 
     async fn commit(&self, commit: Commit) -> Result<Committed> {
-        let cost = cost::commit(&commit);
+        let (cost, shard) = (cost::commit(&commit), commit.seat.shard);
+        let ended = commit.jobs.iter().map(|end| end.id).collect::<Vec<_>>();
+        let jobs = if ended.is_empty() { Vec::new() } else { read::job_marks(self.shared(), shard, ended)? };
         let work = move |state: &mut FileState, now| {
+            state.known_jobs = Some((shard, jobs));
             let (committed, ended) = machine::commit::commit(state, now, commit)?;
             state.announce(ended.into_iter().map(Topic::Job));
             Ok(committed)

@@ -18,6 +18,8 @@ pub(crate) struct Cost {
     pub(crate) bytes: usize,
     /// It must see only what is durable: it begins a group.
     pub(crate) first: bool,
+    /// Everything before it must be on the disk, also with `sync = os`: it lets the index follow the log.
+    pub(crate) synced: bool,
 }
 
 /// A call whose types the commit thread need not know.

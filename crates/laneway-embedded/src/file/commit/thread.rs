@@ -59,7 +59,7 @@ impl CommitThread {
         let limit = self.writer.body_len_max();
         let (mut group, mut bytes): (Vec<Box<dyn Op>>, usize) = (Vec::new(), 0);
         while let Some(op) = waiting.front() {
-            let Cost { bytes: cost, space, first } = op.cost();
+            let Cost { bytes: cost, space, first, .. } = op.cost();
             let full = bytes + cost > GROUP_BYTES.min(limit);
             if !group.is_empty() && (first || full) {
                 break;
@@ -82,6 +82,11 @@ impl CommitThread {
 
     /// Applies a group and makes it durable. An error means that the store must stop.
     fn commit(&mut self, mut group: Vec<Box<dyn Op>>) -> Result<(), Arc<str>> {
+        if group.iter().any(|op| op.cost().synced)
+            && let Err(error) = self.writer.sync()
+        {
+            return Err(give_up(group, &error));
+        }
         let now = self.shared.clock.now();
         let mut frame = {
             let mut state = self.shared.state.write();
@@ -91,11 +96,7 @@ impl CommitThread {
         let written = self.write(&mut frame, now);
         let position = match written {
             Ok(position) => position,
-            Err(error) => {
-                let cause: Arc<str> = error.to_string().into();
-                group.into_iter().for_each(|op| op.unknown(&cause));
-                return Err(cause);
-            }
+            Err(error) => return Err(give_up(group, &error)),
         };
         self.publish(position, now, frame);
         group.into_iter().for_each(Op::finish);
@@ -135,6 +136,13 @@ impl CommitThread {
             self.shared.checkpoint_due();
         }
     }
+}
+
+/// Tells the calls of a group that nobody knows whether they happened.
+fn give_up(group: Vec<Box<dyn Op>>, error: &LogError) -> Arc<str> {
+    let cause: Arc<str> = error.to_string().into();
+    group.into_iter().for_each(|op| op.unknown(&cause));
+    cause
 }
 
 fn too_large(bytes: usize, limit: usize) -> StoreError {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
-use laneway_core::{EventId, Incarnation, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo, Timestamp, Topic};
+use laneway_core::{EventId, Incarnation, JobMark, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo, Timestamp, Topic};
 
 use super::contents::{Contents, FrameContents};
 use super::footer::Footers;
@@ -36,6 +36,8 @@ pub(crate) struct FileState {
     log: Option<(LogReader, Arc<Footers>)>,
     /// Last durable id of each shard: what readers may see.
     durable_heads: HashMap<Shard, EventId>,
+    /// What the call being applied has looked up before: jobs of one shard, by event id.
+    pub(crate) known_jobs: Option<(Shard, Vec<(EventId, JobMark)>)>,
     pub(super) group: Group,
     /// How many groups were applied.
     pub(crate) groups: u64,
@@ -92,6 +94,7 @@ impl FileState {
             contents: Contents::default(),
             log: None,
             durable_heads: HashMap::new(),
+            known_jobs: None,
             group: Group::default(),
             groups: 0,
             end: Mark::START,

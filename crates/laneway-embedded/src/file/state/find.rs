@@ -1,6 +1,6 @@
 //! Finding events and job ends in the log: a place from the contents, then a walk over frames.
 
-use laneway_core::{Event, EventId, Result, Shard, StoreError, Timestamp};
+use laneway_core::{Event, EventId, JobMark, Result, Shard, StoreError, Timestamp};
 
 use super::contents::{EndPlace, Place};
 use super::file_state::FileState;
@@ -12,6 +12,8 @@ use crate::machine::codec::Malformed;
 
 /// How much of the log a walk reads at a time.
 const WALK_BYTES: usize = 256 << 10;
+/// From how far ahead it is better to look an id up than to walk on.
+pub(crate) const FAR_IDS: u64 = 4096;
 
 /// The error of a read as callers of the store see it.
 pub(crate) fn read_error(error: LogError) -> StoreError {
@@ -40,10 +42,20 @@ pub(crate) fn resolve(footers: &Footers, place: Place, shard: Shard, id: EventId
 }
 
 /// Walks frames from a place on until `visit` says that it is done.
-fn walk(reader: &LogReader, from: Position, mut visit: impl FnMut(&Frame) -> Result<bool>) -> Result<()> {
+fn walk(
+    reader: &LogReader,
+    from: Position,
+    shard: Shard,
+    mut visit: impl FnMut(&Frame) -> Result<bool>,
+) -> Result<()> {
     let mut position = from;
     loop {
-        let frames = reader.frames_from(position, WALK_BYTES).map_err(read_error)?;
+        let frames = match reader.frames_from(position, WALK_BYTES) {
+            Ok(frames) => frames,
+            // A trim was faster than this walk: whoever asked looks again and learns where the shard begins now.
+            Err(LogError::Released { .. }) => return Err(StoreError::Trimmed { shard, first: EventId(0) }),
+            Err(error) => return Err(read_error(error)),
+        };
         let Some(last) = frames.last() else { return Ok(()) };
         position = last.end().position;
         for frame in &frames {
@@ -62,7 +74,7 @@ pub(crate) fn events_from(
     shard: Shard,
     mut visit: impl FnMut(Event, Position) -> bool,
 ) -> Result<()> {
-    walk(reader, from, |frame| {
+    walk(reader, from, shard, |frame| {
         let mut records = RecordReader::new(frame.body.clone());
         while let Some(section) = records.next_events(shard).map_err(|Malformed| senseless(frame))? {
             for event in section.events() {
@@ -73,6 +85,39 @@ pub(crate) fn events_from(
         }
         Ok(false)
     })
+}
+
+/// Adds what makes jobs of these ids, which ascend, walking from a place on. Stops when the next id is far ahead,
+/// and answers how many ids it dealt with and where it stopped.
+pub(crate) fn job_marks(
+    reader: &LogReader,
+    from: Position,
+    shard: Shard,
+    ids: &[EventId],
+    marks: &mut Vec<(EventId, JobMark)>,
+) -> Result<(usize, Option<(EventId, Position)>)> {
+    let (mut done, mut stopped) = (0, None);
+    walk(reader, from, shard, |frame| {
+        let mut records = RecordReader::new(frame.body.clone());
+        while let Some(section) = records.next_events(shard).map_err(|Malformed| senseless(frame))? {
+            for mark in section.marks() {
+                let (id, job) = mark.map_err(|Malformed| senseless(frame))?;
+                while ids.get(done).is_some_and(|wanted| *wanted < id) {
+                    done += 1;
+                }
+                let Some(wanted) = ids.get(done) else { return Ok(true) };
+                if *wanted == id {
+                    marks.extend(job.map(|job| (id, job)));
+                    stopped = Some((id, frame.position));
+                } else if wanted.0 - id.0 > FAR_IDS {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(done >= ids.len())
+    })?;
+    let reached = stopped.map_or(0, |(id, _)| ids.partition_point(|wanted| *wanted <= id));
+    Ok((done.max(reached), stopped))
 }
 
 /// One event.

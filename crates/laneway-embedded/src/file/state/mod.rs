@@ -19,6 +19,6 @@ mod tails;
 pub(crate) use apply::contents_of;
 pub(crate) use contents::{Contents, Summary};
 pub(crate) use file_state::FileState;
-pub(crate) use find::{events_from, read_error, resolve};
+pub(crate) use find::{FAR_IDS, events_from, job_marks, read_error, resolve};
 pub(crate) use footer::Footers;
 pub(crate) use tails::Tails;

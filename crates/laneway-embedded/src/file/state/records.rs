@@ -8,7 +8,7 @@
 //! Records say what changed, not what was asked for: replaying them needs no rule and gives the same state.
 
 use bytes::Bytes;
-use laneway_core::{Event, EventId, Partition, Passed, ProcessorId, Seat, Shard, ShardInfo, StreamId, StreamInfo};
+use laneway_core::{Event, EventId, JobMark, Partition, Passed, ProcessorId, Seat, Shard, ShardInfo, StreamId, StreamInfo};
 
 use crate::machine::codec::{self, Decoder, Encoder, Malformed, Stored};
 use crate::machine::{SeatHead, SeatState, StoredEnd, Table};
@@ -199,6 +199,12 @@ pub(crate) struct EventsSection {
 }
 
 impl EventsSection {
+    /// Ids of the events and what makes them jobs, without decoding the rest.
+    pub(crate) fn marks(self) -> impl Iterator<Item = Result<(EventId, Option<JobMark>), Malformed>> {
+        let mut from = self.events;
+        std::iter::from_fn(move || (!from.is_empty()).then(|| codec::event::decode_mark(&mut from)))
+    }
+
     /// The events one after the other.
     pub(crate) fn events(self) -> impl Iterator<Item = Result<Event, Malformed>> {
         let mut from = self.events;
@@ -301,8 +307,8 @@ fn read_seat(from: &mut Decoder) -> Result<Seat, Malformed> {
 /// First and last id of a run of events.
 pub(crate) fn run_of(section: EventsSection) -> Result<Option<(EventId, EventId)>, Malformed> {
     let mut run = None;
-    for event in section.events() {
-        let id = event?.id;
+    for mark in section.marks() {
+        let (id, _) = mark?;
         run = Some((run.map_or(id, |(first, _)| first), id));
     }
     Ok(run)

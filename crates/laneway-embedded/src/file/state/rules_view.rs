@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use laneway_core::{
-    Event, EventId, Incarnation, Key, Passed, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo, Timestamp, Topic,
+    Event, EventId, Incarnation, JobMark, Key, Passed, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo, Timestamp, Topic,
 };
 
 use super::file_state::FileState;
@@ -73,6 +73,16 @@ impl State for FileState {
     fn event(&self, shard: Shard, id: EventId) -> Result<Option<Event>> {
         let trimmed = self.shards.get(&shard).is_none_or(|info| id <= info.trimmed);
         if trimmed { Ok(None) } else { find::event(self, shard, id) }
+    }
+
+    fn job_mark(&self, shard: Shard, id: EventId) -> Result<Option<JobMark>> {
+        if let Some((known, jobs)) = &self.known_jobs
+            && *known == shard
+            && let Ok(at) = jobs.binary_search_by_key(&id, |(id, _)| *id)
+        {
+            return Ok(Some(jobs[at].1));
+        }
+        Ok(self.event(shard, id)?.and_then(|event| event.job))
     }
 
     fn first_since(&self, shard: Shard, time: Timestamp) -> Result<Option<EventId>> {
