@@ -1,9 +1,10 @@
 //! Checkpoints: what changed since the last one goes into the index, with the log position it stands for.
 //!
 //! The commit thread hands out the changes between two groups, which costs it next to nothing; writing them
-//! happens beside it. A failed checkpoint loses nothing, because the log still has everything: it is tried
-//! again, and meanwhile appends wait once the log since the last one grows too long.
+//! happens beside it. A checkpoint that meets a full disk waits for room, and appends wait once the log since the
+//! last one grows too long. One that fails otherwise stops the store: the log still has everything.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -62,9 +63,14 @@ impl Checkpointer {
             if shared.durable.borrow().failed.is_some() {
                 continue;
             }
-            let result = if idle { self.hold(|| self.tidy(shared)) } else { self.run(shared) };
-            if let Err(error) = result {
-                tracing::warn!(%error, "checkpoint failed; the log keeps everything and it is tried again");
+            let work = || if idle { self.hold(|| self.tidy(shared)) } else { self.run(shared) };
+            match catch_unwind(AssertUnwindSafe(work)) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "checkpoint failed; the log keeps everything"),
+                Err(_) => {
+                    let reason = "a checkpoint panicked; see its message".to_owned();
+                    stop_for_good(shared, StoreError::Down { reason });
+                }
             }
         }
     }
@@ -88,7 +94,9 @@ impl Checkpointer {
             let mut state = shared.state.write();
             *shared.base.lock() = Base { index: Arc::clone(&snapshot), end: meta.mark };
             state.rows.rebase(Some(Arc::clone(&snapshot)));
-            state.tails.rebase(snapshot, next_clean)
+            let outdated = state.tails.rebase(snapshot, next_clean);
+            shared.tails_in_memory.store(state.tails.is_complete(), Ordering::Release);
+            outdated
         };
         drop(outdated);
         shared.log_bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -145,5 +153,6 @@ fn is_free(state: &FileState, summary: &Summary, now: Timestamp) -> bool {
 fn stop_for_good(shared: &Arc<Shared>, error: StoreError) -> StoreError {
     let cause: Arc<str> = format!("{error}; the log is safe: make room or check the disk, then restart").into();
     shared.queue.close(&cause);
+    shared.tell_failed(&cause);
     error
 }

@@ -34,8 +34,8 @@ pub(super) fn append(append: &Append) -> Cost {
     Cost { space: Space::Ordinary, bytes, first: false, synced: false }
 }
 
-pub(super) fn commit(commit: &Commit) -> Cost {
-    let mut bytes = 2 * PER_ITEM + 20 * commit.passed.words().len();
+pub(super) fn commit(commit: &Commit, rows_removed: usize) -> Cost {
+    let mut bytes = (3 + rows_removed) * PER_ITEM + 20 * commit.passed.words().len();
     bytes += commit.endings.iter().map(|ending| ending.reason.len() + PER_ITEM).sum::<usize>();
     for change in &commit.lanes {
         let name = lane(&change.lane) + PER_ITEM;
@@ -55,7 +55,7 @@ pub(super) fn commit(commit: &Commit) -> Cost {
         let result = if let JobResult::Inline(result) = &end.result { result.len() } else { 0 };
         bytes += result + end.error.len() + PER_ITEM;
     }
-    Cost { space: Space::Reserve, bytes: bytes + TRIM / 8, first: commit.reset.is_some(), synced: false }
+    Cost { space: Space::Reserve, bytes, first: commit.reset.is_some(), synced: false }
 }
 
 pub(super) fn define(define: &Define) -> Cost {

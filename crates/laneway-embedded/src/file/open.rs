@@ -97,6 +97,7 @@ fn open(
     state.end = opened.writer.end();
     state.finish_load(opened.reader.clone(), Arc::clone(&footers));
     let clock = StoreClock::resume(clock, state.clock_mark);
+    let tails_in_memory = state.tails.is_complete();
     let shared = Arc::new(Shared {
         dir: dir.to_owned(),
         disk,
@@ -113,6 +114,7 @@ fn open(
         commit_hints: Hints::default(),
         base: Mutex::new(base),
         patience,
+        tails_in_memory: tails_in_memory.into(),
         log_bytes: 0.into(),
         checkpoint: Mutex::default(),
         checkpoint_called: parking_lot::Condvar::new(),
@@ -268,7 +270,9 @@ pub(super) fn reload(shared: &Shared, state: &mut FileState) -> Result<()> {
         }
     }
     durable.contents = std::mem::take(&mut state.contents);
-    (durable.groups, durable.end, durable.clock_mark) = (state.groups, state.end, state.clock_mark);
+    // Whoever has seen the group that failed waits for a number that never comes, and is told so.
+    durable.groups = shared.durable.borrow().groups;
+    (durable.end, durable.clock_mark) = (state.end, state.clock_mark);
     durable.finish_load(shared.reader.clone(), Arc::clone(&shared.footers));
     *state = durable;
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -62,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) base: Mutex<Base>,
     /// Whether a write to the index waits for room on a full disk.
     pub(crate) patience: Arc<Patience>,
+    /// Whether memory has the end of every lane, so that no append need look for cold ones.
+    pub(crate) tails_in_memory: AtomicBool,
     /// Log bytes since the last finished checkpoint began.
     pub(crate) log_bytes: AtomicU64,
     /// Tells the checkpoint thread what to do.
@@ -150,21 +152,19 @@ impl Shared {
             left.drain(..).for_each(|op| op.refuse(StoreError::Down { reason: cause.to_string() }));
         }
         let mut state = self.state.write();
-        let groups = state.groups;
-        match super::open::reload(self, &mut state) {
-            Ok(()) => {
-                drop(state);
-                self.durable.send_modify(|durable| {
-                    durable.groups = groups;
-                    durable.failed = Some(Arc::clone(cause));
-                });
-            }
-            Err(error) => {
-                tracing::error!(%error, "what is durable could not be read back; reads of the last moments fail");
-                drop(state);
-                self.durable.send_modify(|durable| durable.failed = Some(Arc::clone(cause)));
-            }
+        if let Err(error) = super::open::reload(self, &mut state) {
+            tracing::error!(%error, "what is durable could not be read back; reads of the last moments fail");
         }
+        drop(state);
+        self.tell_failed(cause);
+    }
+
+    /// Tells everybody who waits that there will be no more.
+    pub(crate) fn tell_failed(&self, cause: &Arc<str>) {
+        self.durable.send_modify(|durable| {
+            durable.failed.get_or_insert_with(|| Arc::clone(cause));
+        });
+        self.checkpointed.notify_waiters();
     }
 
     /// Rests while the disk is full; upkeep or an operator may make room.

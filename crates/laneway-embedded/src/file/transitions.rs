@@ -7,13 +7,13 @@ use laneway_core::store::{
     About, Accepted, Append, Appended, Commit, Committed, Define, Defined, JobView, Jobs, LaneView, Lanes, Page,
     Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
 };
-use laneway_core::{Bytes, Capabilities, Document, Documents, Durability, Result, Store, Timestamp, Topic, Wakeups};
+use laneway_core::{Bytes, Capabilities, limits, Document, Documents, Durability, Result, Store, Timestamp, Topic, Wakeups};
 
 use super::options::SyncMode;
 use super::state::FileState;
 use super::store::FileStore;
 use super::{cost, read};
-use crate::machine;
+use crate::machine::{self, State};
 
 /// Most bytes that one promotion moves; what is due beyond it is moved by the next.
 const PROMOTE_BYTES: usize = 512 << 10;
@@ -24,6 +24,21 @@ impl FileStore {
             SyncMode::Always => Durability::Synced,
             SyncMode::Os => Durability::Buffered,
         }
+    }
+}
+
+impl FileStore {
+    /// How many outbox rows and requests a commit removes: known only to the seat.
+    fn rows_removed(&self, commit: &Commit) -> usize {
+        if commit.forwarded.is_none() && commit.requests_applied.is_none() {
+            return 0;
+        }
+        let state = self.shared().state.read();
+        let before = state.seat(commit.seat).map(|seat| (seat.head.forwarded, seat.head.requests_applied));
+        let (forwarded, applied) = before.unwrap_or_default();
+        let removed = |upto: Option<u64>, from: u64| upto.map_or(0, |upto| upto.saturating_sub(from));
+        let rows = removed(commit.forwarded, forwarded) + removed(commit.requests_applied, applied);
+        usize::try_from(rows).unwrap_or(usize::MAX).min(limits::PAGE_MAX)
     }
 }
 
@@ -46,7 +61,8 @@ impl Store for FileStore {
         }
         // Cold lane ends are read here, on the caller's thread, so that the commit thread need not.
         let keys = append.drafts.iter().filter_map(|draft| draft.key.as_ref());
-        let missing = shared.state.read().tails.missing(append.shard, keys);
+        let in_memory = shared.tails_in_memory.load(Ordering::Acquire);
+        let missing = if in_memory { None } else { shared.state.read().tails.missing(append.shard, keys) };
         let found = missing.map(|missing| Ok::<_, laneway_core::StoreError>((missing.epoch, missing.look_up()?)));
         let (found, durability) = (found.transpose()?, self.durability());
         let cost = cost::append(&append);
@@ -83,7 +99,8 @@ impl Store for FileStore {
     }
 
     async fn commit(&self, commit: Commit) -> Result<Committed> {
-        let (cost, shard) = (cost::commit(&commit), commit.seat.shard);
+        let shard = commit.seat.shard;
+        let cost = cost::commit(&commit, self.rows_removed(&commit));
         let ended = commit.jobs.iter().map(|end| end.id).collect::<Vec<_>>();
         let jobs = if ended.is_empty() { Vec::new() } else { read::job_marks(self.shared(), shard, ended)? };
         let work = move |state: &mut FileState, now| {

@@ -4,7 +4,7 @@
 //! of the life that it ends by a reset counts before the next life begins.
 
 use laneway_core::limits::{
-    CAUSE_BYTES_MAX, COMMIT_BYTES_MAX, EMITS_PER_COMMIT_MAX, TOKEN_KEEP, VALUE_BYTES_MAX,
+    CAUSE_BYTES_MAX, COMMIT_BYTES_MAX, EMITS_PER_COMMIT_MAX, PAGE_MAX, TOKEN_KEEP, VALUE_BYTES_MAX,
 };
 use laneway_core::store::{Commit, Committed, DeadLetter, Emit, Ending, JobResult, Reset, StateWrite};
 use laneway_core::{
@@ -188,7 +188,9 @@ fn check_sizes(commit: &Commit) -> Result<(), Refusal> {
     Refusal::check_max("bytes of the commit", total, COMMIT_BYTES_MAX)
 }
 
+/// A counter of the seat may only grow, up to what there is, and by a page at a time: each step removes a row.
 fn check_counter(field: &'static str, value: u64, from: u64, to: u64) -> Result<(), Refusal> {
+    let to = to.min(from + PAGE_MAX as u64);
     if (from..=to).contains(&value) {
         return Ok(());
     }

@@ -5,6 +5,7 @@
 //! disk the thread stops for good, and the state is read back from what is durable.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -39,7 +40,15 @@ impl CommitThread {
     }
 
     /// Serves calls until the store is closed, then ends the log in order.
-    pub(crate) fn run(mut self) {
+    pub(crate) fn run(self) {
+        let shared = Arc::clone(&self.shared);
+        // A rule that panics may have left half a group behind: the state goes back to what is durable.
+        if catch_unwind(AssertUnwindSafe(|| self.serve())).is_err() {
+            shared.fail(&"the commit thread panicked; see its message, then restart".into());
+        }
+    }
+
+    fn serve(mut self) {
         let mut waiting = VecDeque::new();
         while self.shared.queue.take(&mut waiting) {
             let group = self.gather(&mut waiting);

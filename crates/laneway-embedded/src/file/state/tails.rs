@@ -112,6 +112,11 @@ impl Tails {
         Ok(())
     }
 
+    /// Whether memory has every tail there is.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete
+    }
+
     pub(crate) fn set(&mut self, shard: Shard, key: &Key, tail: Tail) {
         match self.dirty.get_mut(&BorrowedKey { shard, key: key.as_ref() }) {
             Some(slot) => *slot = tail,
