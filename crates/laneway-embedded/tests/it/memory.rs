@@ -45,3 +45,7 @@ impl Fixture for MemoryFixture {
 mod conformance {
     laneway_testkit::conformance!(super::MemoryFixture::default());
 }
+
+mod planted {
+    laneway_testkit::planted!(super::MemoryFixture::default());
+}
