@@ -47,4 +47,5 @@ mod seam;
 mod workload;
 
 pub use bench::Bench;
+pub use conformance::differential;
 pub use fixture::{Fixture, TestStore};
