@@ -3,6 +3,8 @@
 mod documents;
 mod state;
 mod store;
+#[cfg(test)]
+mod tests;
 mod wakeups;
 
 pub use store::MemoryStore;

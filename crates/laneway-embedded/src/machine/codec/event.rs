@@ -147,7 +147,8 @@ pub(crate) fn decode_mark(from: &mut Decoder) -> Result<(EventId, Option<JobMark
             from.varint()?;
         }
     }
-    let fixed = usize::from(has(PRIORITY)) + 8 * usize::from(has(EXPIRES)) + 8 * usize::from(flags & HOLD != 0);
+    let fixed =
+        usize::from(has(PRIORITY)) + 8 * usize::from(has(EXPIRES)) + 8 * usize::from(flags & HOLD != 0);
     from.skip(fixed)?;
     let job = if has(JOB) { Some(decode_job(from)?) } else { None };
     for _ in 0..3 + usize::from(has(KEY)) {
@@ -178,13 +179,15 @@ mod tests {
             let mut out = Vec::new();
             encode(&event, &mut out);
             let mut from = Decoder::new(out.into());
-            prop_assert_eq!(decode(&mut from), Ok(event));
+            prop_assert_eq!(decode(&mut from.clone()), Ok(event.clone()));
+            prop_assert_eq!(decode_mark(&mut from), Ok((event.id, event.job)));
             prop_assert_eq!(from.finish(), Ok(()));
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
-            drop(decode(&mut Decoder::new(bytes.into())));
+            drop(decode(&mut Decoder::new(bytes.clone().into())));
+            let _ = decode_mark(&mut Decoder::new(bytes.into()));
         }
     }
 }
