@@ -81,6 +81,11 @@ impl StoreClock {
         last.now
     }
 
+    /// Clocks of another store that goes on from here.
+    pub(crate) fn again(&self) -> Self {
+        Self::resume(Arc::clone(&self.clock), self.mark(self.now()))
+    }
+
     /// What to write down beside a moment of this store.
     pub(crate) fn mark(&self, now: Now) -> ClockMark {
         let machine = Steady(now.steady.0.wrapping_sub(self.offset));

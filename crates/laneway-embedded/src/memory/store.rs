@@ -14,6 +14,7 @@ use laneway_core::{Capabilities, Clock, Durability, Incarnation, JobId, Result, 
 use parking_lot::Mutex;
 
 use super::state::MemoryState;
+use crate::clock::{ClockMark, StoreClock};
 use crate::machine::{self, Now};
 use crate::wakeups::LocalWakeups;
 
@@ -35,7 +36,7 @@ use crate::wakeups::LocalWakeups;
 /// ```
 #[derive(Debug)]
 pub struct MemoryStore {
-    clock: Arc<dyn Clock>,
+    clock: StoreClock,
     incarnation: Incarnation,
     pub(super) state: Mutex<MemoryState>,
     pub(super) wakeups: LocalWakeups,
@@ -54,7 +55,7 @@ impl MemoryStore {
 
     /// An empty store of this incarnation.
     pub fn with_incarnation(clock: Arc<dyn Clock>, incarnation: Incarnation) -> Self {
-        Self::with_state(clock, MemoryState::new(incarnation))
+        Self::with_state(StoreClock::resume(clock, ClockMark::default()), MemoryState::new(incarnation))
     }
 
     /// A copy of this store as it is now, as after a failover to a replica or from a restored backup: it has
@@ -62,16 +63,16 @@ impl MemoryStore {
     pub fn restored(&self, incarnation: Incarnation) -> Self {
         let mut state = self.state.lock().clone();
         state.incarnation = incarnation;
-        Self::with_state(Arc::clone(&self.clock), state)
+        Self::with_state(self.clock.again(), state)
     }
 
-    fn with_state(clock: Arc<dyn Clock>, state: MemoryState) -> Self {
+    fn with_state(clock: StoreClock, state: MemoryState) -> Self {
         let incarnation = state.incarnation;
         Self { clock, incarnation, state: Mutex::new(state), wakeups: LocalWakeups::default() }
     }
 
     pub(super) fn now(&self) -> Now {
-        Now { calendar: self.clock.calendar(), steady: self.clock.steady() }
+        self.clock.now()
     }
 
     fn announce_jobs(&self, jobs: &[JobId]) {
