@@ -15,9 +15,9 @@ use super::push::Push;
 use crate::table::{Arrival, ItemId, Tick};
 
 /// Entries kept for the next pushes, so that a steady flow allocates nothing.
-const POOL_MAX: usize = 1_024;
-/// Room an emptied inbox keeps for the next pushes.
-const INBOX_KEPT_MAX: usize = 4_096;
+const POOL_MAX: usize = 8_192;
+/// Pushes in the inbox before a pusher helps to move them into the table, and room an emptied inbox keeps.
+const INBOX_LONG: usize = 1_024;
 
 /// A push that was let in, with its number and the hash of its key.
 pub(super) type Admitted<K, V, R, E> = (ItemId, u64, Parcel<K, V, R, E>);
@@ -139,10 +139,15 @@ impl<K, V, R, E> Gate<K, V, R, E> {
     /// Swaps the inbox with an empty one.
     pub(super) fn take_inbox(&mut self, emptied: &mut Vec<Admitted<K, V, R, E>>) {
         debug_assert!(emptied.is_empty(), "an inbox is swapped for an empty one");
-        if emptied.capacity() > INBOX_KEPT_MAX {
+        if emptied.capacity() > 2 * INBOX_LONG {
             *emptied = Vec::new();
         }
         std::mem::swap(&mut self.inbox, emptied);
+    }
+
+    /// Whether more came in than the workers have fetched in time.
+    pub(super) fn is_inbox_long(&self) -> bool {
+        self.inbox.len() >= INBOX_LONG
     }
 
     pub(super) fn has_inbox(&self) -> bool {

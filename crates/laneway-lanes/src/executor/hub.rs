@@ -174,9 +174,13 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
         let mut gate = self.gate();
         let admission = gate.push(push, hash, expires, patience);
         let worker = matches!(admission, Admission::Admitted(_)).then(|| gate.parked_worker()).flatten();
+        let long = gate.is_inbox_long();
         drop(gate);
         if let Some(worker) = worker {
             worker.wake();
+        }
+        if long {
+            self.help();
         }
         match admission {
             // What waits in the inbox may take the place of what waits in a lane: look behind the gate before
@@ -213,14 +217,28 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
             admissions.push(gate.push(push, hash, expires, Patience::Wait));
         }
         let worker = gate.has_inbox().then(|| gate.parked_worker()).flatten();
+        let long = gate.is_inbox_long();
         drop(gate);
         if let Some(worker) = worker {
             worker.wake();
         }
         if timed {
             self.with(|_, _| ());
+        } else if long {
+            self.help();
         }
         admissions
+    }
+
+    /// Moves a long inbox into the table, unless somebody is just doing so.
+    fn help(&self) {
+        let Some(mut hall) = try_lock(&self.hall) else { return };
+        let mut aftermath = Aftermath::new();
+        self.gate().take_inbox(&mut hall.arrivals);
+        hall.absorb(&mut aftermath);
+        hall.leave(&mut self.gate(), &mut aftermath);
+        drop(hall);
+        aftermath.carry_out();
     }
 
     /// The push a parcel was made from. Its entry must be held by nobody else.

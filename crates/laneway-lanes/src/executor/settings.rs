@@ -20,7 +20,7 @@ pub struct Settings {
     pub mode: Mode,
     /// Handlers that may be running at the same time, over all keys. Default: 1,024.
     pub concurrency: usize,
-    /// Pushes in flight (waiting and running) before `push` waits and `try_push` refuses. Default: 65,536.
+    /// Pushes in flight (waiting and running) before `push` waits and `try_push` refuses. Default: 8,192.
     pub capacity: usize,
     /// Tasks that take turns and poll handlers. Default: one per processor, at least 2.
     pub workers: usize,
@@ -49,7 +49,7 @@ impl Default for Settings {
         Self {
             mode: table.mode,
             concurrency: table.concurrency,
-            capacity: 65_536,
+            capacity: 8_192,
             workers: seam::default_workers(),
             quantum: table.quantum,
             ageing: table.ageing,

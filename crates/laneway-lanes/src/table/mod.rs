@@ -18,6 +18,7 @@ mod finish;
 mod item;
 mod lane;
 mod latest;
+mod places;
 mod shelf;
 mod start;
 mod state;

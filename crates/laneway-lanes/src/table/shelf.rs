@@ -14,13 +14,18 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::item::ItemId;
 use super::lane::{Lane, ListName, Memory, NOWHERE, Place};
+use super::places::Places;
 use super::words::{Priority, Tick};
 
 /// Moments at which something happens to an item of a lane.
 pub(super) type Agenda = BTreeMap<(Tick, ItemId), Place>;
 
-/// A shelf with at most this many places is never compacted. Tests compact all the time.
-const SMALL: usize = if cfg!(test) { 4 } else { 1_024 };
+/// A shelf with at most this many places is never compacted: giving a little room back and asking for it again costs
+/// more than keeping it. Tests compact all the time.
+const SMALL: usize = if cfg!(test) { 4 } else { 8_192 };
+
+/// A shelf is compacted when it has this many times the places it needs.
+const SPARSE: usize = 8;
 
 #[derive(Debug, Clone, Copy)]
 struct List {
@@ -34,7 +39,7 @@ const REMEMBERED: usize = Priority::LEVELS;
 
 #[derive(Debug)]
 pub(super) struct Shelf<K, T> {
-    places: Vec<Option<Lane<K, T>>>,
+    places: Places<K, T>,
     free: Vec<Place>,
     index: HashTable<Place>,
     hasher: DefaultHashBuilder,
@@ -44,7 +49,7 @@ pub(super) struct Shelf<K, T> {
 impl<K: Hash + Eq, T> Shelf<K, T> {
     pub(super) fn new() -> Self {
         Self {
-            places: Vec::new(),
+            places: Places::new(),
             free: Vec::new(),
             index: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
@@ -62,11 +67,11 @@ impl<K: Hash + Eq, T> Shelf<K, T> {
 
     /// Places held in memory, used or not.
     pub(super) fn room(&self) -> usize {
-        self.places.capacity().max(self.index.capacity())
+        self.places.room().max(self.index.capacity())
     }
 
     pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane<K, T>> {
-        self.places.iter().flatten()
+        self.places.lanes()
     }
 
     pub(super) fn find(&self, key: &K) -> Option<Place> {
@@ -75,7 +80,7 @@ impl<K: Hash + Eq, T> Shelf<K, T> {
 
     pub(super) fn find_hashed(&self, hash: u64, key: &K) -> Option<Place> {
         let places = &self.places;
-        self.index.find(hash, |&place| lane_at(places, place).is_some_and(|lane| lane.key == *key)).copied()
+        self.index.find(hash, |&place| places.get(place).is_some_and(|lane| lane.key == *key)).copied()
     }
 
     pub(super) fn find_or_insert(&mut self, hash: u64, key: K) -> Place {
@@ -84,14 +89,10 @@ impl<K: Hash + Eq, T> Shelf<K, T> {
         }
         let place = match self.free.pop() {
             Some(place) => {
-                self.places[place as usize] = Some(Lane::new(key, hash));
+                *self.places.slot(place) = Some(Lane::new(key, hash));
                 place
             }
-            None => {
-                let place = Place::try_from(self.places.len()).expect("lanes fit a 32-bit place");
-                self.places.push(Some(Lane::new(key, hash)));
-                place
-            }
+            None => self.places.push(Lane::new(key, hash)),
         };
         let places = &self.places;
         self.index.insert_unique(hash, place, |&other| hash_at(places, other));
@@ -100,7 +101,7 @@ impl<K: Hash + Eq, T> Shelf<K, T> {
 
     /// The lane at `place`, if there is one: places from before a compaction may be empty or out of range.
     pub(super) fn get(&self, place: Place) -> Option<&Lane<K, T>> {
-        lane_at(&self.places, place)
+        self.places.get(place)
     }
 
     /// Takes a lane off the shelf; it must be in no list. Answers what it remembered.
@@ -111,7 +112,7 @@ impl<K: Hash + Eq, T> Shelf<K, T> {
         if let Ok(entry) = self.index.find_entry(hash, |&other| other == place) {
             entry.remove();
         }
-        self.places[place as usize] = None;
+        *self.places.slot(place) = None;
         self.free.push(place);
         memory
     }
@@ -174,25 +175,23 @@ impl<K: Hash + Eq, T> Shelf<K, T> {
     ///
     /// Costs one pass over the shelf, at most once per that many removals. Every place known from before is void.
     pub(super) fn compact_if_sparse(&mut self, agendas: [&mut Agenda; 2]) {
-        if self.places.len() <= SMALL || self.len() * 4 > self.places.len() {
+        if self.places.len() <= SMALL || self.len() * SPARSE > self.places.len() {
             return;
         }
         let mut moved = vec![NOWHERE; self.places.len()];
-        let mut kept = Vec::with_capacity(self.len() + self.len() / 2);
-        for (old, lane) in self.places.drain(..).enumerate() {
+        let sparse = std::mem::replace(&mut self.places, Places::new());
+        for (old, lane) in sparse.into_slots().enumerate() {
             if let Some(lane) = lane {
-                moved[old] = Place::try_from(kept.len()).expect("a compacted shelf is no larger");
-                kept.push(Some(lane));
+                moved[old] = self.places.push(lane);
             }
         }
-        self.places = kept;
         self.free = Vec::new();
         let follow = |place: &mut Place| {
             if *place != NOWHERE {
                 *place = moved[*place as usize];
             }
         };
-        for lane in self.places.iter_mut().flatten() {
+        for lane in self.places.lanes_mut() {
             follow(&mut lane.before);
             follow(&mut lane.behind);
         }
@@ -207,11 +206,9 @@ impl<K: Hash + Eq, T> Shelf<K, T> {
     fn rebuild_index(&mut self) {
         let places = &self.places;
         let mut index = HashTable::with_capacity(places.len());
-        for (place, lane) in places.iter().enumerate() {
-            if let Some(lane) = lane {
-                let place = Place::try_from(place).expect("a compacted shelf is no larger");
-                index.insert_unique(lane.hash, place, |&other| hash_at(places, other));
-            }
+        // Compacted: the lanes are at the places 0, 1, 2 and so on.
+        for (place, lane) in (0..).zip(places.lanes()) {
+            index.insert_unique(lane.hash, place, |&other| hash_at(places, other));
         }
         self.index = index;
     }
@@ -221,22 +218,18 @@ impl<K, T> Index<Place> for Shelf<K, T> {
     type Output = Lane<K, T>;
 
     fn index(&self, place: Place) -> &Lane<K, T> {
-        lane_at(&self.places, place).expect("a known place holds a lane")
+        self.places.get(place).expect("a known place holds a lane")
     }
 }
 
 impl<K, T> IndexMut<Place> for Shelf<K, T> {
     fn index_mut(&mut self, place: Place) -> &mut Lane<K, T> {
-        self.places[place as usize].as_mut().expect("a known place holds a lane")
+        self.places.slot(place).as_mut().expect("a known place holds a lane")
     }
 }
 
-fn lane_at<K, T>(places: &[Option<Lane<K, T>>], place: Place) -> Option<&Lane<K, T>> {
-    places.get(place as usize)?.as_ref()
-}
-
-fn hash_at<K, T>(places: &[Option<Lane<K, T>>], place: Place) -> u64 {
-    lane_at(places, place).map_or(0, |lane| lane.hash)
+fn hash_at<K, T>(places: &Places<K, T>, place: Place) -> u64 {
+    places.get(place).map_or(0, |lane| lane.hash)
 }
 
 const fn slot(name: ListName) -> usize {
