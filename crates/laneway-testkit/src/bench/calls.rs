@@ -5,12 +5,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use laneway_core::Due;
 use laneway_core::store::{
-    Append, Appended, Commit, Committed, JobState, Jobs, LaneSelect, LaneView, Lanes, Origin, Owner, Page, Query, Read,
-    ReadFrom, Receipt, Resume, Rows, SeatView, Seize, TailView, Trim, Trimmed,
+    Append, Appended, Commit, Committed, JobState, Jobs, LaneSelect, LaneView, Lanes, Origin, Owner, Page,
+    Query, Read, ReadFrom, Receipt, Resume, Rows, SeatView, Seize, TailView, Trim, Trimmed,
 };
 use laneway_core::{
-    Draft, Event, EventId, Fence, JobNumber, Key, LaneName, Result, Seat, Seq, Shard, ShardInfo, Steady, StreamId,
-    StreamInfo,
+    Draft, Event, EventId, Fence, JobNumber, Key, LaneName, Result, Seat, Seq, Shard, ShardInfo, Steady,
+    StreamId, StreamInfo,
 };
 
 use super::{Bench, Place, delayed, draft};

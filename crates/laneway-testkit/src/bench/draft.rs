@@ -6,8 +6,8 @@ use bytes::Bytes;
 use laneway_core::event::Dedup;
 use laneway_core::store::{Emit, Ending, JobEnd, JobResult, LaneChange};
 use laneway_core::{
-    Block, Delay, DelayMode, Draft, Due, EventId, JobDraft, Key, Kind, LaneName, LaneRecord, Passed, ProcessorId,
-    StartAfter, StreamId, Terminal, Timestamp,
+    Block, Delay, DelayMode, Draft, Due, EventId, JobDraft, Key, Kind, LaneName, LaneRecord, Passed,
+    ProcessorId, StartAfter, StreamId, Terminal, Timestamp,
 };
 
 /// A key from text.

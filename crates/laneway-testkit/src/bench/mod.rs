@@ -9,10 +9,11 @@ mod open;
 mod place;
 mod snapshot;
 
-pub use draft::{DraftExt,
-    delayed, draft, emit, ending, inline, job_draft, job_end, key, keyless, lane, lane_change, parked, passed, retrying,
-};
 pub(crate) use calls::{chain_of, read_of};
+pub use draft::{
+    DraftExt, delayed, draft, emit, ending, inline, job_draft, job_end, key, keyless, lane, lane_change,
+    parked, passed, retrying,
+};
 pub use open::Bench;
 pub use place::Place;
 pub use snapshot::{SeatSnapshot, Snapshot};

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use laneway_core::{
-    Capabilities, Clock, CommitId, Documents, Incarnation, ManualClock, Nonce, Store, Timestamp, TokenId, Wakeups,
+    Capabilities, Clock, CommitId, Documents, Incarnation, ManualClock, Nonce, Store, Timestamp, TokenId,
+    Wakeups,
 };
 use parking_lot::Mutex;
 

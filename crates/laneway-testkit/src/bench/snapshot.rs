@@ -3,8 +3,8 @@
 //! Used for "the refused call wrote nothing", "the reopened store has everything" and to compare two stores.
 
 use laneway_core::store::{
-    Counts, DeadLetter, Ending, Entry, JobEnd, LaneSelect, LaneTail, LaneView, Lanes, OutboxRow, Query, ReadFrom,
-    RequestRow, Rows, ScheduledRow, SeatView, Versioned,
+    Counts, DeadLetter, Ending, Entry, JobEnd, LaneSelect, LaneTail, LaneView, Lanes, OutboxRow, Query,
+    ReadFrom, RequestRow, Rows, ScheduledRow, SeatView, Versioned,
 };
 use laneway_core::{EventId, Key, ProcessorId, Seat, Shard, ShardInfo, Window};
 
@@ -92,7 +92,8 @@ impl Bench {
         let seat = Seat { shard, processor: view.processor };
         let window = std::mem::replace(&mut view.progress.window, Window::at(EventId(0)));
         let select = LaneSelect::Blocked { kind: None, after: None, limit: ALL };
-        let lanes = self.store().lanes(Lanes { seat, select, siding: ALL }).await.expect("the seat is listed");
+        let lanes =
+            self.store().lanes(Lanes { seat, select, siding: ALL }).await.expect("the seat is listed");
         SeatSnapshot {
             view,
             floor: window.floor(),

@@ -26,7 +26,12 @@ pub(super) fn check_commits(history: &History, violations: &mut Vec<Violation>) 
     }
 }
 
-fn check_states(seat: Seat, accepted: &[&CommitRecord], found: &SeatSnapshot, violations: &mut Vec<Violation>) {
+fn check_states(
+    seat: Seat,
+    accepted: &[&CommitRecord],
+    found: &SeatSnapshot,
+    violations: &mut Vec<Violation>,
+) {
     let mut expected: BTreeMap<&Key, (u64, Option<&Bytes>)> = BTreeMap::new();
     for write in accepted.iter().flat_map(|record| &record.commit.states) {
         let (version, value) = expected.entry(&write.key).or_default();
@@ -84,7 +89,11 @@ fn check_endings(
     let mut expected: Vec<_> = written.filter(|ending| ending.id > snapshot.info.trimmed).collect();
     expected.sort_by_key(|ending| ending.id);
     if !expected.iter().copied().eq(found.endings.iter()) {
-        report(violations, "A1", format!("seat {seat}: endings are {:?}, expected {expected:?}", found.endings));
+        report(
+            violations,
+            "A1",
+            format!("seat {seat}: endings are {:?}, expected {expected:?}", found.endings),
+        );
     }
 }
 
@@ -96,13 +105,18 @@ pub(super) fn check_emits(history: &History, violations: &mut Vec<Violation>) {
         let Some((_, found)) = finals(history, seat) else { continue };
         let progress = &found.view.progress;
         if progress.emitted != emits.len() as u64 {
-            let detail = format!("seat {seat}: {} emits are numbered, {} committed", progress.emitted, emits.len());
+            let detail =
+                format!("seat {seat}: {} emits are numbered, {} committed", progress.emitted, emits.len());
             report(violations, "A1", detail);
         }
         let forwarded = usize::try_from(progress.forwarded).unwrap_or(usize::MAX).min(emits.len());
         let waiting: Vec<_> = found.outbox.iter().map(|row| row.emit.clone()).collect();
         if waiting != emits[forwarded..] {
-            report(violations, "A1", format!("seat {seat}: the outbox is not what was committed: {waiting:?}"));
+            report(
+                violations,
+                "A1",
+                format!("seat {seat}: the outbox is not what was committed: {waiting:?}"),
+            );
         }
         let order: BTreeMap<&Bytes, usize> =
             emits.iter().enumerate().map(|(at, emit)| (&emit.draft.data, at)).collect();
@@ -139,10 +153,18 @@ pub(super) fn check_results(history: &History, violations: &mut Vec<Violation>) 
         match written.get(&name) {
             Some((began, end)) if without_time(end) == without_time(&read.end) => {
                 if read.ended < *began {
-                    report(violations, "A3", format!("job {name:?} was seen ended before its commit was sent"));
+                    report(
+                        violations,
+                        "A3",
+                        format!("job {name:?} was seen ended before its commit was sent"),
+                    );
                 }
             }
-            other => report(violations, "A3", format!("job {name:?} was read as {:?}, written {other:?}", read.end)),
+            other => report(
+                violations,
+                "A3",
+                format!("job {name:?} was read as {:?}, written {other:?}", read.end),
+            ),
         }
     }
     let lost = |shard: &Shard, id: &EventId| {
@@ -181,6 +203,10 @@ fn check_refused_emits(history: &History, violations: &mut Vec<Violation>) {
     let all = history.commits.iter().flat_map(|record| &record.commit.emits).map(|emit| &emit.draft.data);
     let refused: BTreeSet<&Bytes> = all.filter(|data| !accepted.contains(*data)).collect();
     for ((shard, id), event) in history.events.iter().filter(|(_, event)| refused.contains(&event.data)) {
-        report(violations, "A2", format!("event {shard}/{id} is an emit of a refused commit: {:?}", event.data));
+        report(
+            violations,
+            "A2",
+            format!("event {shard}/{id} is an emit of a refused commit: {:?}", event.data),
+        );
     }
 }

@@ -16,9 +16,13 @@ pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
             continue;
         };
         let before = last.insert((*shard, key), event);
-        let expected = (before.map(|event| event.id), before.and_then(|event| event.seq).map_or(1, |seq| seq.0 + 1));
+        let expected =
+            (before.map(|event| event.id), before.and_then(|event| event.seq).map_or(1, |seq| seq.0 + 1));
         if (event.prev, event.seq.map_or(0, |seq| seq.0)) != expected {
-            let detail = format!("event {shard}/{id} of lane {key} has {:?} and {:?}, expected {expected:?}", event.prev, event.seq);
+            let detail = format!(
+                "event {shard}/{id} of lane {key} has {:?} and {:?}, expected {expected:?}",
+                event.prev, event.seq
+            );
             report(violations, "chain", detail);
         }
     }
@@ -26,7 +30,11 @@ pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
         for tail in &snapshot.tails {
             let found = last.get(&(*shard, &tail.key)).map(|event| (event.id, event.seq));
             if found != Some((tail.tail.id, Some(tail.tail.seq))) {
-                report(violations, "chain", format!("the tail of {shard}, lane {} is not its last event", tail.key));
+                report(
+                    violations,
+                    "chain",
+                    format!("the tail of {shard}, lane {} is not its last event", tail.key),
+                );
             }
         }
     }

@@ -41,14 +41,18 @@ fn check_acknowledged(history: &History, violations: &mut Vec<Violation>) {
                     (&event.data, &event.key, event.prev, event.seq) == (&draft.data, &draft.key, *prev, *seq)
                 });
                 if !right {
-                    let detail = format!("{}/{id} was acknowledged for {:?}: found {found:?}", record.shard, draft.data);
+                    let detail = format!(
+                        "{}/{id} was acknowledged for {:?}: found {found:?}",
+                        record.shard, draft.data
+                    );
                     report(violations, "D1", detail);
                 }
             }
         }
     }
     for (shard, snapshot) in &history.finals {
-        let missing = (1..=snapshot.info.head.0).map(EventId).find(|id| !history.events.contains_key(&(*shard, *id)));
+        let missing =
+            (1..=snapshot.info.head.0).map(EventId).find(|id| !history.events.contains_key(&(*shard, *id)));
         if let Some(id) = missing {
             report(violations, "D1", format!("event {shard}/{id} was gone before anybody could read it"));
         }
@@ -71,7 +75,11 @@ fn check_once(history: &History, violations: &mut Vec<Violation>) {
     let mut ids: BTreeMap<(Shard, &Bytes), EventId> = BTreeMap::new();
     for ((shard, id), event) in &history.events {
         if let Some(first) = ids.insert((*shard, &event.data), *id) {
-            report(violations, "D4", format!("{:?} was appended as {first} and as {id} in {shard}", event.data));
+            report(
+                violations,
+                "D4",
+                format!("{:?} was appended as {first} and as {id} in {shard}", event.data),
+            );
         }
     }
     let mut answers: BTreeMap<(Shard, String), &Receipt> = BTreeMap::new();

@@ -109,7 +109,8 @@ impl History {
     /// Seats for which there are commits or grants.
     pub fn seats(&self) -> Vec<Seat> {
         let granted = self.grants.iter().map(|grant| grant.seat);
-        let mut seats: Vec<Seat> = granted.chain(self.commits.iter().map(|record| record.commit.seat)).collect();
+        let mut seats: Vec<Seat> =
+            granted.chain(self.commits.iter().map(|record| record.commit.seat)).collect();
         seats.sort();
         seats.dedup();
         seats

@@ -8,19 +8,12 @@ mod atomic;
 mod chain;
 mod durable;
 mod history;
+mod judge;
 mod order;
 mod sometimes;
+#[cfg(test)]
+mod tests;
 
 pub use history::{AppendRecord, CommitRecord, EndSeen, Grant, History, Outcome, Settled, Violation};
+pub use judge::check;
 pub use sometimes::Sometimes;
-
-/// Every violation of every invariant.
-pub fn check(history: &History) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    let checkers =
-        [order::check, durable::check, atomic::check_commits, atomic::check_emits, atomic::check_results, chain::check];
-    for checker in checkers {
-        checker(history, &mut violations);
-    }
-    violations
-}

@@ -23,7 +23,8 @@ fn check_lanes(history: &History, seat: Seat, violations: &mut Vec<Violation>) {
             let expected = last.get(key).map_or(1, |last| last.0 + 1);
             if seq.0 != expected {
                 let version = record.commit.fence.version;
-                let detail = format!("seat {seat}, version {version}: lane {key} settled {seq} instead of {expected}");
+                let detail =
+                    format!("seat {seat}, version {version}: lane {key} settled {seq} instead of {expected}");
                 report(violations, "O1", detail);
             }
             last.insert(key.clone(), *seq);
@@ -43,7 +44,11 @@ fn check_terms(history: &History, seat: Seat, violations: &mut Vec<Violation>) {
     }
     let terms: Vec<Term> = committed.map(|fence| fence.term).collect();
     for pair in terms.windows(2).filter(|pair| pair[1] < pair[0]) {
-        report(violations, "O2", format!("seat {seat}: a commit of term {} after one of {}", pair[1], pair[0]));
+        report(
+            violations,
+            "O2",
+            format!("seat {seat}: a commit of term {} after one of {}", pair[1], pair[0]),
+        );
     }
 }
 
@@ -54,7 +59,11 @@ fn check_versions(history: &History, seat: Seat, violations: &mut Vec<Violation>
         let at = || of_seat().filter(|record| record.commit.fence.version == version);
         let answered = at().filter(|record| matches!(record.outcome, Outcome::Answered(_))).count();
         if answered > 1 {
-            report(violations, "S3", format!("seat {seat}: {answered} commits were accepted at version {version}"));
+            report(
+                violations,
+                "S3",
+                format!("seat {seat}: {answered} commits were accepted at version {version}"),
+            );
         }
         if at().all(|record| record.outcome == Outcome::Refused) {
             report(violations, "S3", format!("seat {seat}: version {version} was nobody's commit"));

@@ -2,9 +2,7 @@
 
 use bytes::Bytes;
 use laneway_core::store::{Define, Origin, Query, ReadFrom, Source};
-use laneway_core::{
-    EventId, Fence, Incarnation, Seq, StoreError, Term, limits,
-};
+use laneway_core::{EventId, Fence, Incarnation, Seq, StoreError, Term, limits};
 
 use super::expect::{expect_error, rows};
 use crate::bench::{Bench, DraftExt, Place, chain_of, draft, passed};
@@ -139,11 +137,16 @@ pub async fn sources_are_remembered_over_an_adoption(bench: &Bench) {
     let place = bench.place().await;
     let origin = Origin { source: Source::Named(Bytes::from_static(b"input")), term: Term(1) };
     let drafts = vec![draft("a", "x").at_origin(4).dedup("d", 1)];
-    bench.store().append(bench.append_from(&place, origin.clone(), drafts.clone())).await.expect("acceptable");
+    bench
+        .store()
+        .append(bench.append_from(&place, origin.clone(), drafts.clone()))
+        .await
+        .expect("acceptable");
     let old = bench.incarnation();
     bench.restore().await;
     adopt(bench, &place, old).await;
-    let again = bench.store().append(bench.append_from(&place, origin, drafts.clone())).await.expect("acceptable");
+    let again =
+        bench.store().append(bench.append_from(&place, origin, drafts.clone())).await.expect("acceptable");
     assert!(matches!(again.receipts[..], [laneway_core::store::Receipt::Duplicate { .. }]), "{again:?}");
     assert_eq!(bench.events(place.shard).await.len(), 1);
 }

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use laneway_core::event::Dedup;
 use laneway_core::store::{ObjectWrite, Origin, Receipt, Source};
 use laneway_core::{
-    ConflictReason, Delay, DelayMode, Draft, Due, EventId, FullReason, Headers, Incarnation, Kind, Mode, Partition, Seq,
-    Shard, StartAfter, StoreError, StreamId, StreamSettings, Term, limits,
+    ConflictReason, Delay, DelayMode, Draft, Due, EventId, FullReason, Headers, Incarnation, Kind, Mode,
+    Partition, Seq, Shard, StartAfter, StoreError, StreamId, StreamSettings, Term, limits,
 };
 
 use super::expect::{expect_conflict, expect_error, expect_refused};
@@ -106,8 +106,7 @@ pub async fn time_to_live_counts_from_joining(bench: &Bench) {
         return;
     }
     let place = bench.place().await;
-    let id =
-        bench.send_one(&place, Draft { ttl: Some(Duration::from_secs(30)), ..draft("a", "1") }).await;
+    let id = bench.send_one(&place, Draft { ttl: Some(Duration::from_secs(30)), ..draft("a", "1") }).await;
     let event = bench.event(place.shard, id).await;
     assert_eq!(event.expires_at, Some(event.time.after(Duration::from_secs(30))));
     let forever = bench.send_one(&place, Draft { ttl: Some(Duration::MAX), ..draft("a", "2") }).await;
@@ -368,7 +367,9 @@ pub async fn a_job_id_carries_its_place(bench: &Bench) {
     let place = bench.place().await;
     bench.send_one(&place, draft("a", "plain")).await;
     let receipts = bench.send(&place, vec![job_draft("a", "job", place.seat.processor)]).await;
-    let [Receipt::New { id, job: Some(job), .. }] = receipts[..] else { panic!("a job has an id: {receipts:?}") };
+    let [Receipt::New { id, job: Some(job), .. }] = receipts[..] else {
+        panic!("a job has an id: {receipts:?}")
+    };
     assert_eq!((job.shard(), job.number()), (place.shard, laneway_core::JobNumber::Event(id)));
     let mark = bench.event(place.shard, id).await.job.expect("the event carries the job");
     assert_eq!((mark.id, mark.responder, mark.keep), (job, place.seat.processor, Duration::from_secs(3_600)));

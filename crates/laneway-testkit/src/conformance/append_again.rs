@@ -74,7 +74,10 @@ pub async fn duplicates_do_not_hinder_their_neighbours(bench: &Bench) {
     let receipts = bench.send(&place, drafts).await;
     assert!(matches!(receipts[0], Receipt::New { id: EventId(2), seq: Some(Seq(2)), .. }), "{receipts:?}");
     assert_eq!(receipts[1], duplicate(&first));
-    assert!(matches!(receipts[2], Receipt::New { id: EventId(3), prev: Some(EventId(2)), .. }), "{receipts:?}");
+    assert!(
+        matches!(receipts[2], Receipt::New { id: EventId(3), prev: Some(EventId(2)), .. }),
+        "{receipts:?}"
+    );
 }
 
 /// Contract 1.13: an id is remembered for its window at least, and forgotten by trim after it.
@@ -225,13 +228,20 @@ pub async fn a_delayed_draft_takes_its_origin_number(bench: &Bench) {
         let drafts = vec![delayed("a", "later", HOUR).at_origin(1)];
         let append = bench.append_from(&place, named_origin(1), drafts);
         let receipts = bench.store().append(append).await.expect("acceptable").receipts;
-        let scheduled = receipts.iter().filter(|receipt| matches!(receipt, Receipt::Scheduled { .. })).count();
+        let scheduled =
+            receipts.iter().filter(|receipt| matches!(receipt, Receipt::Scheduled { .. })).count();
         assert_eq!(scheduled, expected, "{receipts:?}");
     }
     assert_eq!(bench.snapshot(place.shard).await.scheduled.len(), 1);
 }
 
-fn object_write(bench: &Bench, place: &Place, drafts: Vec<Draft>, expect: Option<u64>, value: Option<&str>) -> Append {
+fn object_write(
+    bench: &Bench,
+    place: &Place,
+    drafts: Vec<Draft>,
+    expect: Option<u64>,
+    value: Option<&str>,
+) -> Append {
     let value = value.map(|text| Bytes::from(text.to_owned()));
     Append { object: Some(ObjectWrite { expect, value }), ..bench.append_to(place, drafts) }
 }
@@ -239,7 +249,9 @@ fn object_write(bench: &Bench, place: &Place, drafts: Vec<Draft>, expect: Option
 /// Contract 1.6: object and events of a call change together, and the version counts every change.
 pub async fn an_object_changes_with_its_events(bench: &Bench) {
     let place = bench.place().await;
-    for (index, (expect, value)) in [(Some(0), "one"), (Some(1), "two"), (None, "three")].into_iter().enumerate() {
+    for (index, (expect, value)) in
+        [(Some(0), "one"), (Some(1), "two"), (None, "three")].into_iter().enumerate()
+    {
         let append = object_write(bench, &place, vec![draft("a", value)], expect, Some(value));
         let appended = bench.store().append(append).await.expect("the version is right");
         assert_eq!(appended.object_version, Some(index as u64 + 1));
@@ -280,7 +292,9 @@ pub async fn a_removed_object_keeps_its_version(bench: &Bench) {
 /// Contract 3.13: an object needs drafts that all have its one key.
 pub async fn an_object_needs_one_key(bench: &Bench) {
     let place = bench.place().await;
-    for drafts in [vec![draft("a", "x"), draft("b", "y")], vec![draft("a", "x"), keyless("y")], vec![keyless("x")]] {
+    for drafts in
+        [vec![draft("a", "x"), draft("b", "y")], vec![draft("a", "x"), keyless("y")], vec![keyless("x")]]
+    {
         expect_refused!(bench.store().append(object_write(bench, &place, drafts, None, Some("v"))).await);
     }
     assert!(bench.events(place.shard).await.is_empty());

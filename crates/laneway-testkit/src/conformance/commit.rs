@@ -216,7 +216,10 @@ pub async fn a_state_counts_its_changes(bench: &Bench) {
         commit.states = vec![state("a", Some(value))];
         fence = bench.commit(commit).await.fence;
         let states = rows!(bench, Query::States(place.seat, None, 10), States);
-        assert_eq!((states.len(), states[0].1.version, &states[0].1.bytes[..]), (1, version, value.as_bytes()));
+        assert_eq!(
+            (states.len(), states[0].1.version, &states[0].1.bytes[..]),
+            (1, version, value.as_bytes())
+        );
     }
     let mut commit = bench.commit_of(place.seat, fence);
     commit.states = vec![state("a", None), state("b", Some("other")), state("never", None)];
@@ -260,7 +263,8 @@ pub async fn ends_other_than_done_are_recorded(bench: &Bench) {
     let (place, ids, fence) = owned(bench, 6).await;
     let mut commit = bench.commit_of(place.seat, fence);
     commit.passed = passed(&ids);
-    let ends = [Terminal::Failed, Terminal::Skipped, Terminal::Superseded, Terminal::Cancelled, Terminal::Expired];
+    let ends =
+        [Terminal::Failed, Terminal::Skipped, Terminal::Superseded, Terminal::Cancelled, Terminal::Expired];
     commit.endings = ends.iter().zip(&ids).map(|(end, id)| ending(*id, *end)).collect();
     commit.endings[2].winner = Some(ids[5]);
     let written = commit.endings.clone();
@@ -275,7 +279,12 @@ pub async fn dead_letters_are_kept_until_revived(bench: &Bench) {
     commit.passed = passed(&ids);
     for id in &ids {
         let event = bench.event(place.shard, *id).await;
-        commit.dead.push(DeadLetter { event, cause: Bytes::from_static(b"why"), attempts: 2, at: Timestamp(5) });
+        commit.dead.push(DeadLetter {
+            event,
+            cause: Bytes::from_static(b"why"),
+            attempts: 2,
+            at: Timestamp(5),
+        });
     }
     let fence = bench.commit(commit).await.fence;
     let dead = rows!(bench, Query::Dead(place.seat, EventId(0), 10), Dead);

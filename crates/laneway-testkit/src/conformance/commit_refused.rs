@@ -6,7 +6,8 @@ use laneway_core::{EventId, Fence, Terminal, Timestamp, limits};
 
 use super::expect::expect_refused;
 use crate::bench::{
-    Bench, Place, draft, emit, ending, inline, job_draft, job_end, key, keyless, lane, lane_change, parked, passed,
+    Bench, Place, draft, emit, ending, inline, job_draft, job_end, key, keyless, lane, lane_change, parked,
+    passed,
 };
 
 async fn owned(bench: &Bench, events: usize) -> (Place, Vec<EventId>, Fence) {
@@ -84,10 +85,8 @@ pub async fn sidings_are_checked(bench: &Bench) {
     commit.passed = passed(&ids[..2]);
     commit.lanes = vec![LaneChange { side: ids[..1].to_vec(), ..lane_change(parked(lane("a"), ids[0])) }];
     let fence = bench.commit(commit).await.fence;
-    let leave = |name: &str, id: EventId| LaneChange {
-        unside: vec![id],
-        ..lane_change(parked(lane(name), ids[0]))
-    };
+    let leave =
+        |name: &str, id: EventId| LaneChange { unside: vec![id], ..lane_change(parked(lane(name), ids[0])) };
     for wrong in [leave("a", ids[1]), leave("a", EventId(99)), leave("b", ids[0])] {
         refuse(bench, &place, fence, |commit| commit.lanes = vec![wrong]).await;
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use laneway_core::store::{Define, Query, ReadFrom};
 use laneway_core::{
-    ConflictReason, EventId, Mode, Partition, ProcessorId, Seat, Shard, StartAt, StoreError, StreamId, StreamSettings,
-    limits,
+    ConflictReason, EventId, Mode, Partition, ProcessorId, Seat, Shard, StartAt, StoreError, StreamId,
+    StreamSettings, limits,
 };
 
 use super::expect::{expect_conflict, expect_error, expect_refused};
@@ -22,7 +22,8 @@ fn processor(stream: StreamId, name: &str, start: StartAt) -> Define {
 
 /// Contract 2, define: a stream exists with all of its shards and is listed with what it was asked to be.
 pub async fn a_created_stream_is_listed_with_its_shards(bench: &Bench) {
-    let settings = StreamSettings { partitions: 3, keep: Duration::from_secs(5), ..StreamSettings::default() };
+    let settings =
+        StreamSettings { partitions: 3, keep: Duration::from_secs(5), ..StreamSettings::default() };
     let info = bench.define(stream("orders.new_v-1", None, settings.clone())).await.stream.expect("created");
     assert_eq!((info.name.as_str(), &info.settings), ("orders.new_v-1", &settings));
     assert!(info.processors.is_empty());
@@ -51,7 +52,8 @@ pub async fn changing_a_stream_needs_its_version(bench: &Bench) {
     let settings = StreamSettings { keep: Duration::from_secs(9), max_pending: Some(4), ..Bench::settings() };
     let wrong = bench.store().define(stream("orders", Some(info.version + 1), settings.clone())).await;
     expect_conflict!(wrong, ConflictReason::Version { actual: Some(version) } if version == info.version);
-    let changed = bench.define(stream("orders", Some(info.version), settings.clone())).await.stream.expect("there");
+    let changed =
+        bench.define(stream("orders", Some(info.version), settings.clone())).await.stream.expect("there");
     assert_eq!((changed.id, &changed.settings), (info.id, &settings));
     assert_eq!(changed.version, info.version + 1);
     let repeat = bench.store().define(stream("orders", Some(info.version), settings)).await;
@@ -134,8 +136,12 @@ pub async fn a_removed_stream_is_gone(bench: &Bench) {
 pub async fn a_processor_is_listed_with_its_stream(bench: &Bench) {
     let info = bench.stream(StreamSettings { partitions: 2, ..StreamSettings::default() }).await;
     let settings = Bytes::from_static(b"policy");
-    let define =
-        Define::Processor { stream: info.id, name: "mailer".into(), start: StartAt::End, settings: settings.clone() };
+    let define = Define::Processor {
+        stream: info.id,
+        name: "mailer".into(),
+        start: StartAt::End,
+        settings: settings.clone(),
+    };
     let after = bench.define(define).await.stream.expect("there");
     assert!(after.version > info.version);
     assert_eq!(after.processors.len(), 1);
@@ -156,8 +162,12 @@ pub async fn registering_again_changes_the_settings_only(bench: &Bench) {
     bench.pass(place.seat, &ids[..2]).await;
     let name = place.stream.processors[0].name.clone();
     let settings = Bytes::from_static(b"other policy");
-    let again =
-        Define::Processor { stream: place.stream.id, name, start: StartAt::Beginning, settings: settings.clone() };
+    let again = Define::Processor {
+        stream: place.stream.id,
+        name,
+        start: StartAt::Beginning,
+        settings: settings.clone(),
+    };
     let info = bench.define(again).await.stream.expect("there");
     assert_eq!(info.processors.len(), 1);
     assert_eq!((info.processors[0].id, &info.processors[0].settings), (place.seat.processor, &settings));
@@ -204,7 +214,8 @@ pub async fn a_fence_does_not_outlive_its_processor(bench: &Bench) {
     let old = bench.seize(place.seat).await.progress.fence;
     bench.define(Define::RemoveProcessor { processor: place.seat.processor }).await;
     let name = place.stream.processors[0].name.clone();
-    let info = bench.define(processor(place.stream.id, &name, StartAt::Beginning)).await.stream.expect("there");
+    let info =
+        bench.define(processor(place.stream.id, &name, StartAt::Beginning)).await.stream.expect("there");
     let seat = Seat { shard: place.shard, processor: info.processors[0].id };
     let resume = bench.seize(seat).await;
     assert!(resume.progress.fence.term > old.term, "terms only grow");

@@ -23,7 +23,10 @@ pub fn differential(oracle: Arc<dyn Fixture>, subject: Arc<dyn Fixture>, seed: u
 }
 
 async fn compare(oracle: Arc<dyn Fixture>, subject: Arc<dyn Fixture>, seed: u64, steps: usize) {
-    assert!(oracle.clock_moves() && subject.clock_moves(), "a sequence with time in it needs clocks that move");
+    assert!(
+        oracle.clock_moves() && subject.clock_moves(),
+        "a sequence with time in it needs clocks that move"
+    );
     let sides = [Side::open(oracle).await, Side::open(subject).await];
     assert_eq!(sides[0].bench.now(), sides[1].bench.now(), "both clocks begin at the same time");
     for define in Script::opening() {
@@ -116,7 +119,15 @@ impl Side {
             Err(error) => format!("{error:?}"),
         };
         let (text, accepted) = (self.normal(text), answered.is_ok());
-        Answer { call: call.to_owned(), text, accepted, fence: None, head: None, request_no: None, emitted: None }
+        Answer {
+            call: call.to_owned(),
+            text,
+            accepted,
+            fence: None,
+            head: None,
+            request_no: None,
+            emitted: None,
+        }
     }
 
     /// Zero in a script means the store's own incarnation.

@@ -24,7 +24,10 @@ pub async fn a_document_counts_its_changes(bench: &Bench) {
         let version = documents.put("nodes", expect, bytes(text)).await.expect("the version is right");
         assert_eq!(version, index as u64 + 1);
         let document = documents.get("nodes").await.expect("readable").expect("there");
-        assert_eq!((document.name.as_str(), document.version, document.bytes), ("nodes", version, bytes(text)));
+        assert_eq!(
+            (document.name.as_str(), document.version, document.bytes),
+            ("nodes", version, bytes(text))
+        );
         expect = Some(version);
     }
 }
@@ -83,7 +86,9 @@ pub async fn one_of_many_writers_wins(bench: &Bench) {
     let documents = bench.documents();
     let puts = (0..8).map(|index| {
         let documents = documents.clone();
-        crate::seam::spawn(async move { documents.put("lease", None, bytes(&index.to_string())).await.is_ok() })
+        crate::seam::spawn(
+            async move { documents.put("lease", None, bytes(&index.to_string())).await.is_ok() },
+        )
     });
     let mut winners = 0;
     for put in puts.collect::<Vec<_>>() {

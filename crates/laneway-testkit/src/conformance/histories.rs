@@ -79,7 +79,12 @@ fn violations(world: &World) -> Vec<Violation> {
 
 fn judge(world: &World, seed: u64) {
     let found = violations(world);
-    assert!(found.is_empty(), "seed {seed}: {} violations, first {:#?}", found.len(), &found[..found.len().min(5)]);
+    assert!(
+        found.is_empty(),
+        "seed {seed}: {} violations, first {:#?}",
+        found.len(),
+        &found[..found.len().min(5)]
+    );
 }
 
 /// Invariants O1, O2, S3, S4, D1 to D4, A1 to A3 and the chain, with rivals on every seat.

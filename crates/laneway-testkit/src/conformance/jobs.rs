@@ -100,7 +100,8 @@ pub async fn an_ended_job_shows_its_end(bench: &Bench) {
         ..job_end(id, JobResult::None)
     };
     end(bench, &place, written.clone()).await;
-    let JobState::Ended { end, result, keep_until } = bench.job(place.shard, JobNumber::Event(id)).await else {
+    let JobState::Ended { end, result, keep_until } = bench.job(place.shard, JobNumber::Event(id)).await
+    else {
         panic!("the job has ended");
     };
     assert_ne!(end.finished_at, Timestamp(5), "the store says when");
@@ -214,7 +215,8 @@ pub async fn take_shortens_the_life_of_a_result(bench: &Bench) {
 /// Contract 1.12: take never lengthens the life of a result.
 pub async fn take_never_lengthens_a_life(bench: &Bench) {
     let (place, id) = ended(bench).await;
-    let JobState::Ended { keep_until: before, .. } = bench.job(place.shard, JobNumber::Event(id)).await else {
+    let JobState::Ended { keep_until: before, .. } = bench.job(place.shard, JobNumber::Event(id)).await
+    else {
         panic!("the job has ended");
     };
     let take = Jobs::Take { shard: place.shard, number: JobNumber::Event(id), grace: 100 * HOUR };
@@ -227,9 +229,13 @@ pub async fn an_unfinished_job_is_neither_taken_nor_forgotten(bench: &Bench) {
     let place = bench.place().await;
     let id = submit(bench, &place).await;
     let (shard, number) = (place.shard, JobNumber::Event(id));
-    expect_conflict!(bench.store().jobs(Jobs::Take { shard, number, grace: HOUR }).await, ConflictReason::Unfinished);
+    expect_conflict!(
+        bench.store().jobs(Jobs::Take { shard, number, grace: HOUR }).await,
+        ConflictReason::Unfinished
+    );
     expect_conflict!(bench.store().jobs(Jobs::Forget { shard, number }).await, ConflictReason::Unfinished);
-    let scheduled = Draft { delay: delayed("a", "x", HOUR).delay, ..job_draft("a", "x", place.seat.processor) };
+    let scheduled =
+        Draft { delay: delayed("a", "x", HOUR).delay, ..job_draft("a", "x", place.seat.processor) };
     bench.send(&place, vec![scheduled]).await;
     let number = JobNumber::Schedule(1);
     expect_conflict!(bench.store().jobs(Jobs::Forget { shard, number }).await, ConflictReason::Unfinished);
@@ -272,10 +278,7 @@ pub async fn a_scheduled_job_can_be_cancelled(bench: &Bench) {
     for _ in 0..2 {
         bench.store().jobs(cancel.clone()).await.expect("cancelling twice is fine");
         let state = bench.job(place.shard, JobNumber::Schedule(ticket)).await;
-        assert!(
-            matches!(&state, JobState::Ended { end, .. } if end.end == Terminal::Cancelled),
-            "{state:?}"
-        );
+        assert!(matches!(&state, JobState::Ended { end, .. } if end.end == Terminal::Cancelled), "{state:?}");
     }
     let promoted = bench.store().promote(Promote { shard: place.shard, limit: 10 }).await.expect("a shard");
     assert_eq!((promoted.moved, bench.events(place.shard).await.len()), (0, 0));

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use laneway_core::lane::Claim;
 use laneway_core::store::{LaneChange, LaneSelect, LaneView, Lanes, StateWrite};
 use laneway_core::{
-    Block, BlockKind, Due, EventId, Fence, LaneName, LaneRecord, Nonce, ProcessorId, Seat, Steady, StoreError, Timestamp,
+    Block, BlockKind, Due, EventId, Fence, LaneName, LaneRecord, Nonce, ProcessorId, Seat, Steady,
+    StoreError, Timestamp,
 };
 
 use super::expect::expect_error;
@@ -100,8 +101,7 @@ pub async fn due_lanes_come_soonest_first(bench: &Bench) {
         through: EventId(1),
         expires: now.after(Duration::from_secs(2_000)),
     };
-    let claimed =
-        LaneRecord { block: Some(Block::Claimed(claim)), ..LaneRecord::new(lane("claimed")) };
+    let claimed = LaneRecord { block: Some(Block::Claimed(claim)), ..LaneRecord::new(lane("claimed")) };
     let held = LaneRecord { block: Some(Block::Hold { due: after(1_000) }), ..LaneRecord::new(lane("held")) };
     let changes = vec![
         lane_change(retrying(lane("late"), EventId(1), after(9_000_000))),
@@ -200,7 +200,9 @@ pub async fn a_siding_is_read_in_order(bench: &Bench) {
     assert_eq!(views.len(), 1);
     assert_eq!(views[0].siding, ids[..2]);
     let record = LaneRecord { head: Some(ids[1]), ..LaneRecord::new(lane("a")) };
-    let fence = put(bench, &place, committed.fence, vec![LaneChange { unside: vec![ids[0]], ..lane_change(record) }]).await;
+    let fence =
+        put(bench, &place, committed.fence, vec![LaneChange { unside: vec![ids[0]], ..lane_change(record) }])
+            .await;
     assert_eq!(bench.lane_view(place.seat, &lane("a")).await.expect("there").siding, ids[1..4]);
     let plain = LaneChange { lane: lane("a"), record: None, side: Vec::new(), unside: ids[1..4].to_vec() };
     put(bench, &place, fence, vec![plain]).await;

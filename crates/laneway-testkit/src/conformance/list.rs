@@ -370,7 +370,8 @@ mod tests {
 
     #[test]
     fn every_case_is_listed_once() {
-        let listed: Vec<String> = all().iter().map(|case| format!("{}::{}", case.module, case.name)).collect();
+        let listed: Vec<String> =
+            all().iter().map(|case| format!("{}::{}", case.module, case.name)).collect();
         let unique: BTreeSet<String> = listed.iter().cloned().collect();
         assert_eq!(listed.len(), unique.len(), "a case is listed twice");
         assert_eq!(unique, written());

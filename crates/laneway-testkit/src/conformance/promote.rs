@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use laneway_core::store::{JobState, Promote, Promoted, Query, Receipt};
 use laneway_core::{
-    Delay, DelayMode, Draft, Due, EventId, JobNumber, Mode, Seq, StartAfter, StoreError, StreamSettings, Terminal,
-    Timestamp,
+    Delay, DelayMode, Draft, Due, EventId, JobNumber, Mode, Seq, StartAfter, StoreError, StreamSettings,
+    Terminal, Timestamp,
 };
 
 use super::expect::{expect_error, rows};
@@ -173,12 +173,12 @@ pub async fn the_generation_is_judged_at_promotion(bench: &Bench) {
 /// Contract 1.11: a scheduled job keeps the id it got at acceptance after it has joined its lane.
 pub async fn a_scheduled_job_keeps_its_id(bench: &Bench) {
     let place = bench.place().await;
-    let given = Draft {
-        delay: delayed("a", "x", Duration::ZERO).delay,
-        ..job_draft("a", "1", place.seat.processor)
-    };
+    let given =
+        Draft { delay: delayed("a", "x", Duration::ZERO).delay, ..job_draft("a", "1", place.seat.processor) };
     let receipts = bench.send(&place, vec![given]).await;
-    let [Receipt::Scheduled { ticket, job: Some(job), .. }] = receipts[..] else { panic!("a job: {receipts:?}") };
+    let [Receipt::Scheduled { ticket, job: Some(job), .. }] = receipts[..] else {
+        panic!("a job: {receipts:?}")
+    };
     assert_eq!((job.shard(), job.number()), (place.shard, JobNumber::Schedule(ticket)));
     assert!(matches!(bench.job(place.shard, job.number()).await, JobState::Scheduled { .. }));
     promote(bench, &place, 1).await;

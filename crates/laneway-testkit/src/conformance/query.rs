@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::store::{Counts, DeadLetter, Query, StateWrite};
-use laneway_core::{Draft, EventId, Key, Partition, ProcessorId, Seat, Seq, Shard, StoreError, Terminal, Timestamp};
+use laneway_core::{
+    Draft, EventId, Key, Partition, ProcessorId, Seat, Seq, Shard, StoreError, Terminal, Timestamp,
+};
 
 use super::expect::{expect_error, rows};
 use crate::bench::{
-    Bench, Place, delayed, draft, emit, ending, inline, job_draft, job_end, key, keyless, lane, lane_change, parked,
-    passed,
+    Bench, Place, delayed, draft, emit, ending, inline, job_draft, job_end, key, keyless, lane, lane_change,
+    parked, passed,
 };
 
 /// A place where every list has five rows.
@@ -47,7 +49,9 @@ pub async fn lists_by_id_are_paged(bench: &Bench) {
     let (seat, shard) = (place.seat, place.shard);
     macro_rules! check {
         ($kind:ident, $of:expr, $cursor:expr, $after:expr) => {{
-            let page = async |after: u64, limit: usize| rows!(bench, Query::$kind($of, $cursor(after), limit), $kind);
+            let page = async |after: u64, limit: usize| {
+                rows!(bench, Query::$kind($of, $cursor(after), limit), $kind)
+            };
             let all = page(0, 100).await;
             let numbers: Vec<u64> = all.iter().map($after).collect();
             assert_eq!(numbers, [1, 2, 3, 4, 5], stringify!($kind));
@@ -66,23 +70,36 @@ pub async fn lists_by_id_are_paged(bench: &Bench) {
 pub async fn lists_by_key_are_paged(bench: &Bench) {
     let (place, _) = crowded(bench).await;
     let after = |text: &str| Some(key(text));
-    let states = async |after: Option<Key>, limit: usize| rows!(bench, Query::States(place.seat, after, limit), States);
+    let states = async |after: Option<Key>, limit: usize| {
+        rows!(bench, Query::States(place.seat, after, limit), States)
+    };
     let all = states(None, 100).await;
     let keys: Vec<String> = all.iter().map(|(key, _)| key.to_string()).collect();
     assert_eq!(keys, ["a", "b", "c", "d", "e"]);
     three_pages(&all, states(None, 2).await, states(after("b"), 100).await, states(after("e"), 9).await);
-    let tails = async |after: Option<Key>, limit: usize| rows!(bench, Query::Tails(place.shard, after, limit), Tails);
+    let tails =
+        async |after: Option<Key>, limit: usize| rows!(bench, Query::Tails(place.shard, after, limit), Tails);
     let all = tails(None, 100).await;
     let found: Vec<(String, u64)> = all.iter().map(|tail| (tail.key.to_string(), tail.tail.id.0)).collect();
-    assert_eq!(found, [("a", 4), ("b", 2), ("c", 5), ("d", 3), ("e", 1)].map(|(key, id)| (key.to_owned(), id)));
+    assert_eq!(
+        found,
+        [("a", 4), ("b", 2), ("c", 5), ("d", 3), ("e", 1)].map(|(key, id)| (key.to_owned(), id))
+    );
     three_pages(&all, tails(None, 2).await, tails(after("b"), 100).await, tails(after("e"), 9).await);
 }
 
 /// Design 3, keys: keys are opaque bytes; zero bytes and prefixes of each other do not mix lanes up.
 pub async fn keys_are_opaque_bytes(bench: &Bench) {
     let place = bench.place().await;
-    let names: Vec<Vec<u8>> =
-        vec![vec![0], vec![0, 0], vec![0, 255], b"a".to_vec(), b"a\0".to_vec(), b"ab".to_vec(), vec![255; 512]];
+    let names: Vec<Vec<u8>> = vec![
+        vec![0],
+        vec![0, 0],
+        vec![0, 255],
+        b"a".to_vec(),
+        b"a\0".to_vec(),
+        b"ab".to_vec(),
+        vec![255; 512],
+    ];
     for round in 1..=2u64 {
         for name in &names {
             let given = Draft { key: Some(Key::new(name.clone()).expect("short")), ..keyless("x") };
@@ -121,7 +138,8 @@ pub async fn counts_agree_with_the_lists(bench: &Bench) {
     let (place, _) = crowded(bench).await;
     let fence = bench.seize(place.seat).await.progress.fence;
     let mut commit = bench.commit_of(place.seat, fence);
-    commit.lanes = vec![lane_change(parked(lane("p"), EventId(1))), lane_change(parked(lane("q"), EventId(2)))];
+    commit.lanes =
+        vec![lane_change(parked(lane("p"), EventId(1))), lane_change(parked(lane("q"), EventId(2)))];
     commit.revived = vec![EventId(3)];
     commit.forwarded = Some(2);
     bench.commit(commit).await;

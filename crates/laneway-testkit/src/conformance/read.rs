@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::store::{Entry, Page, Read, ReadFrom, StateWrite};
-use laneway_core::{
-    Draft, EventId, Mode, Partition, Shard, StoreError, StreamSettings, limits,
-};
+use laneway_core::{Draft, EventId, Mode, Partition, Shard, StoreError, StreamSettings, limits};
 
 use super::expect::expect_error;
 use crate::bench::{Bench, DraftExt, Place, delayed, draft, job_draft, key, keyless, passed, read_of};
@@ -34,7 +32,8 @@ pub async fn events_come_in_order_after_an_id(bench: &Bench) {
 pub async fn an_empty_shard_has_an_empty_page(bench: &Bench) {
     let place = bench.place().await;
     let page = read(bench, read_of(place.shard, ReadFrom::After(EventId(0)))).await;
-    let empty = Page { entries: Vec::new(), head: EventId(0), request_no: 0, next_due: None, states: Vec::new() };
+    let empty =
+        Page { entries: Vec::new(), head: EventId(0), request_no: 0, next_due: None, states: Vec::new() };
     assert_eq!(page, empty);
 }
 
@@ -92,7 +91,9 @@ pub async fn reading_below_the_trim_says_where_to_go_on(bench: &Bench) {
     let all = bench.fill(&place, "a", 5).await;
     bench.pass(place.seat, &all[..3]).await;
     bench.trim(place.shard).await;
-    for from in [ReadFrom::After(EventId(0)), ReadFrom::After(EventId(2)), ReadFrom::Ids(vec![all[0], all[4]])] {
+    for from in
+        [ReadFrom::After(EventId(0)), ReadFrom::After(EventId(2)), ReadFrom::Ids(vec![all[0], all[4]])]
+    {
         let answer = bench.store().read(read_of(place.shard, from)).await;
         expect_error!(
             answer,
@@ -133,7 +134,9 @@ pub async fn superseded_events_come_without_payload(bench: &Bench) {
 /// Contract 1.14: queue streams never hide an event.
 pub async fn queue_streams_show_every_event(bench: &Bench) {
     let place = bench.place().await;
-    bench.send(&place, vec![draft("a", "1").generation(0, Some(1)), draft("a", "2").generation(0, Some(2))]).await;
+    bench
+        .send(&place, vec![draft("a", "1").generation(0, Some(1)), draft("a", "2").generation(0, Some(2))])
+        .await;
     let page = read(bench, read_of(place.shard, ReadFrom::After(EventId(0)))).await;
     assert!(page.entries.iter().all(|entry| matches!(entry, Entry::Event(_))));
 }
@@ -176,7 +179,9 @@ pub async fn a_page_brings_the_states_of_its_keys(bench: &Bench) {
     let mut commit = bench.commit_of(place.seat, fence);
     commit.passed = passed(&events[..1]);
     for lane in ["a", "unread"] {
-        commit.states.push(StateWrite { key: key(lane), value: Some(Bytes::from(format!("state of {lane}"))) });
+        commit
+            .states
+            .push(StateWrite { key: key(lane), value: Some(Bytes::from(format!("state of {lane}"))) });
     }
     bench.commit(commit).await;
     let with = |states: bool| Read {
@@ -187,7 +192,10 @@ pub async fn a_page_brings_the_states_of_its_keys(bench: &Bench) {
     assert!(read(bench, with(false)).await.states.is_empty());
     let states = read(bench, with(true)).await.states;
     assert_eq!(states.len(), 1, "{states:?}");
-    assert_eq!((&states[0].0, states[0].1.version, &states[0].1.bytes[..]), (&key("a"), 1, &b"state of a"[..]));
+    assert_eq!(
+        (&states[0].0, states[0].1.version, &states[0].1.bytes[..]),
+        (&key("a"), 1, &b"state of a"[..])
+    );
 }
 
 /// Contract 2, event: an event reads the same every time.

@@ -113,11 +113,14 @@ pub async fn a_request_changes_nothing_by_itself(bench: &Bench) {
     bench.fill(&place, "a", 1).await;
     let before = bench.seat_view(place.seat).await;
     file(bench, cancel(bench, place.seat)).await;
-    file(bench, Request {
-        seat: place.seat,
-        token: bench.token(),
-        op: RequestOp::Pause { lane: None, by: Bytes::new() },
-    })
+    file(
+        bench,
+        Request {
+            seat: place.seat,
+            token: bench.token(),
+            op: RequestOp::Pause { lane: None, by: Bytes::new() },
+        },
+    )
     .await;
     let after = bench.seat_view(place.seat).await;
     assert_eq!((after.progress, after.request_no), (before.progress, 2));

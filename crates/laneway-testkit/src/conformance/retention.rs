@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::store::{LaneChange, ObjectWrite, Promote, Receipt, StateWrite};
-use laneway_core::{
-    Draft, EventId, JobNumber, Seq, StartAt, StoreError, StreamSettings, Terminal,
-};
+use laneway_core::{Draft, EventId, JobNumber, Seq, StartAt, StoreError, StreamSettings, Terminal};
 
 use super::expect::expect_error;
 use crate::bench::{
-    Bench, DraftExt, Place, chain_of, delayed, draft, emit, ending, inline, job_draft, job_end, key, keyless, lane,
-    lane_change, parked, passed,
+    Bench, DraftExt, Place, chain_of, delayed, draft, emit, ending, inline, job_draft, job_end, key, keyless,
+    lane, lane_change, parked, passed,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);

@@ -6,16 +6,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::store::{
-    Append, Commit, Define, JobResult, Jobs, LaneChange, LaneSelect, Lanes, ObjectWrite, Origin, Owner, Promote, Query, Read,
-    ReadFrom, Request, RequestOp, Reset, Seize, Source, Stash, StateWrite, Trim,
+    Append, Commit, Define, JobResult, Jobs, LaneChange, LaneSelect, Lanes, ObjectWrite, Origin, Owner,
+    Promote, Query, Read, ReadFrom, Request, RequestOp, Reset, Seize, Source, Stash, StateWrite, Trim,
 };
 use laneway_core::{
-    BlockKind, CommitId, Delay, DelayMode, Draft, Due, EventId, Fence, Incarnation, JobDraft, JobNumber, Mode, Nonce,
-    Partition, Seat, Shard, StartAfter, StartAt, Steady, StreamInfo, StreamSettings, Term, Terminal, TokenId,
+    BlockKind, CommitId, Delay, DelayMode, Draft, Due, EventId, Fence, Incarnation, JobDraft, JobNumber,
+    Mode, Nonce, Partition, Seat, Shard, StartAfter, StartAt, Steady, StreamInfo, StreamSettings, Term,
+    Terminal, TokenId,
 };
 
 use super::differential::Answer;
-use crate::bench::{DraftExt, draft, emit, ending, inline, job_end, key, keyless, lane, lane_change, parked, retrying};
+use crate::bench::{
+    DraftExt, draft, emit, ending, inline, job_end, key, keyless, lane, lane_change, parked, retrying,
+};
 
 /// One call of a script.
 #[derive(Clone, Debug)]
@@ -161,8 +164,11 @@ impl Script {
         let number = self.number();
         let name = format!("lane-{}", self.random.u8(0..5));
         let keyless_too = !latest || self.chance(5);
-        let mut made =
-            if keyless_too && self.chance(10) { keyless(&number.to_string()) } else { draft(&name, &number.to_string()) };
+        let mut made = if keyless_too && self.chance(10) {
+            keyless(&number.to_string())
+        } else {
+            draft(&name, &number.to_string())
+        };
         if self.chance(20) {
             made = made.dedup(&format!("id-{}", self.random.u8(0..12)), u128::from(self.random.u8(0..2)));
         }
@@ -223,7 +229,14 @@ impl Script {
         };
         let seat = self.seats[at].seat;
         let processor = Some(seat.processor);
-        Read { shard: seat.shard, from, limit: self.random.usize(1..40), bytes: 1 << 20, processor, states: true }
+        Read {
+            shard: seat.shard,
+            from,
+            limit: self.random.usize(1..40),
+            bytes: 1 << 20,
+            processor,
+            states: true,
+        }
     }
 
     fn seize(&mut self, at: usize) -> Seize {
@@ -266,7 +279,8 @@ impl Script {
             self.settle(&mut commit, id);
         }
         if self.chance(20) {
-            let record = retrying(lane("lane-1"), self.id(at), Due::Steady(Steady(self.random.u64(0..9_000_000))));
+            let record =
+                retrying(lane("lane-1"), self.id(at), Due::Steady(Steady(self.random.u64(0..9_000_000))));
             commit.lanes.push(lane_change(record));
         }
         for _ in 0..self.random.u8(0..3) {

@@ -123,7 +123,8 @@ pub async fn a_new_owner_begins_where_the_old_one_stopped(bench: &Bench) {
     let fence = bench.seize(place.seat).await.progress.fence;
     let mut commit = bench.commit_of(place.seat, fence);
     commit.passed = passed(&[ids[0], ids[1], ids[3]]);
-    commit.emits = vec![crate::bench::emit(place.stream.id, "x", "e1"), crate::bench::emit(place.stream.id, "x", "e2")];
+    commit.emits =
+        vec![crate::bench::emit(place.stream.id, "x", "e1"), crate::bench::emit(place.stream.id, "x", "e2")];
     commit.requests_applied = Some(1);
     commit.status = Some(SeatStatus::Paused);
     let committed = bench.commit(commit).await;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use laneway_core::store::{
-    About, Accepted, Append, Appended, Commit, Committed, Define, Defined, JobView, Jobs, LaneView, Lanes, Page, Promote,
-    Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
+    About, Accepted, Append, Appended, Commit, Committed, Define, Defined, JobView, Jobs, LaneView, Lanes,
+    Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
 };
 use laneway_core::{Result, Store, StoreError};
 use parking_lot::Mutex;

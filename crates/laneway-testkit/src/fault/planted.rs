@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use laneway_core::store::{
-    About, Accepted, Append, Appended, Commit, Committed, Define, Defined, Entry, JobState, JobView, Jobs, LaneView, Lanes,
-    Origin, Owner, Page, Promote, Promoted, Query, Read, ReadFrom, Receipt, Request, Resume, Rows, SeatView, Seize, Source,
-    Stash, Trim, Trimmed,
+    About, Accepted, Append, Appended, Commit, Committed, Define, Defined, Entry, JobState, JobView, Jobs,
+    LaneView, Lanes, Origin, Owner, Page, Promote, Promoted, Query, Read, ReadFrom, Receipt, Request, Resume,
+    Rows, SeatView, Seize, Source, Stash, Trim, Trimmed,
 };
 use laneway_core::{
     CommitId, EventId, Fence, Nonce, Passed, Result, Seat, Shard, ShardInfo, Store, StoreError, Timestamp,
@@ -130,7 +130,10 @@ impl Planted {
             _ => {}
         }
         // A store without a check of adoptions would accept the fence it gave out before.
-        if self.bug == Bug::SkipAdoptionCheck && forged.adoptions != commit.fence.adoptions && forged.term == stored.term {
+        if self.bug == Bug::SkipAdoptionCheck
+            && forged.adoptions != commit.fence.adoptions
+            && forged.term == stored.term
+        {
             forged = self.reseize(commit.seat, stored).await?;
         }
         commit.fence = forged;
@@ -139,7 +142,8 @@ impl Planted {
 
     async fn reseize(&self, seat: Seat, stored: Fence) -> Result<Fence> {
         let expect = Some(Owner { term: stored.term, nonce: stored.nonce });
-        let (incarnation, nonce) = (self.inner.about().incarnation, Nonce(u128::from(self.number()) | 1 << 100));
+        let (incarnation, nonce) =
+            (self.inner.about().incarnation, Nonce(u128::from(self.number()) | 1 << 100));
         let seize = Seize { seat, incarnation, expect, nonce, node: bytes::Bytes::new() };
         Ok(self.inner.seize(seize).await?.progress.fence)
     }
@@ -250,7 +254,11 @@ impl Planted {
         if let Some(Entry::Event(last)) = page.entries.last().cloned()
             && last.id == page.head
         {
-            let invented = laneway_core::Event { id: last.id.next(), data: bytes::Bytes::from_static(b"invented"), ..last };
+            let invented = laneway_core::Event {
+                id: last.id.next(),
+                data: bytes::Bytes::from_static(b"invented"),
+                ..last
+            };
             page.entries.push(Entry::Event(invented));
         }
         Ok(page)
@@ -334,7 +342,9 @@ impl Store for Planted {
             }
             Bug::TermReused => {
                 let mut commit = commit;
-                if let Some(stored) = self.fence(commit.seat).await?.filter(|stored| stored.nonce == commit.fence.nonce) {
+                if let Some(stored) =
+                    self.fence(commit.seat).await?.filter(|stored| stored.nonce == commit.fence.nonce)
+                {
                     commit.fence.term = stored.term;
                 }
                 self.inner.commit(commit).await

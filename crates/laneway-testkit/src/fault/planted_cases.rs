@@ -78,6 +78,13 @@ pub fn assert_caught(fixture: Arc<dyn Fixture>, bug: Bug) {
     }
 }
 
+/// Panics unless the concurrent histories notice the bug by themselves, without any case written for it.
+pub fn assert_noticed_by_histories(fixture: Arc<dyn Fixture>, bug: Bug) {
+    let planted: Arc<dyn Fixture> = Arc::new(PlantedFixture { inner: fixture, bug });
+    let mut histories = conformance::all().into_iter().filter(|case| case.module == "histories");
+    assert!(histories.any(|case| fails(planted.clone(), case)), "no history notices {bug:?}");
+}
+
 /// One `#[test]` per planted bug: the suite must notice that the store of this fixture has it.
 #[macro_export]
 macro_rules! planted {
@@ -111,6 +118,30 @@ macro_rules! planted {
         fn $name() {
             $crate::fault::planted_cases::assert_caught(laneway_fixture(), $crate::fault::Bug::$bug);
         })*
+
+        #[test]
+        fn histories_notice_bugs_that_need_rivals_or_repeats() {
+            use $crate::fault::Bug;
+            let bugs = [
+                Bug::SkipNonceCheck,
+                Bug::SkipVersionCheck,
+                Bug::SkipTermCheck,
+                Bug::EmitOutsideTheCommit,
+                Bug::ResultBeforeCommit,
+                Bug::TermReused,
+                Bug::RepeatAppliesTwice,
+                Bug::ForgetDedup,
+                Bug::ForgetOrigin,
+                Bug::IgnoreExpectPrev,
+                Bug::TrimPastUnprocessed,
+                Bug::AckBeforeApply,
+                Bug::InventEvents,
+                Bug::ForgetTokens,
+            ];
+            for bug in bugs {
+                $crate::fault::planted_cases::assert_noticed_by_histories(laneway_fixture(), bug);
+            }
+        }
 
         #[test]
         fn every_bug_has_its_test() {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_core::store::{
-    Append, Commit, Committed, LaneSelect, Lanes, Origin, Owner as Holder, Query, Rows, SeatView, Seize, Source,
+    Append, Commit, Committed, LaneSelect, Lanes, Origin, Owner as Holder, Query, Rows, SeatView, Seize,
+    Source,
 };
 use laneway_core::{ConflictReason, EventId, Fence, LaneName, Seat, StoreError, Window};
 
@@ -167,7 +168,11 @@ impl Owner {
         let world = self.world.clone();
         match world.insist(|| world.store.commit(commit.clone())).await.0 {
             Ok(again) => {
-                assert_eq!((again.fence, again.floor), (committed.fence, committed.floor), "a repeat answers the same");
+                assert_eq!(
+                    (again.fence, again.floor),
+                    (committed.fence, committed.floor),
+                    "a repeat answers the same"
+                );
                 world.sometimes.hit("a repeated commit was answered the same");
             }
             Err(StoreError::Fenced { .. }) => world.sometimes.hit("a late repeat was fenced"),

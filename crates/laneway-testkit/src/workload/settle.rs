@@ -56,7 +56,12 @@ impl Owner {
             let head = waiting[0].id;
             plan.commit.passed.insert(head);
             let record = Some(parked(name.clone(), head));
-            plan.commit.lanes.push(LaneChange { lane: name.clone(), record, side: vec![head], unside: Vec::new() });
+            plan.commit.lanes.push(LaneChange {
+                lane: name.clone(),
+                record,
+                side: vec![head],
+                unside: Vec::new(),
+            });
             plan.sidings.insert(name, vec![head]);
             self.world.sometimes.hit("a lane was parked");
             return;
@@ -82,10 +87,12 @@ impl Owner {
             return;
         };
         self.end(plan, &event);
-        let joining: Vec<EventId> = waiting.iter().take(self.random.usize(0..3)).map(|event| event.id).collect();
+        let joining: Vec<EventId> =
+            waiting.iter().take(self.random.usize(0..3)).map(|event| event.id).collect();
         joining.iter().for_each(|id| plan.commit.passed.insert(*id));
         sided.extend(&joining);
-        let record = sided.first().map(|head| LaneRecord { head: Some(*head), ..LaneRecord::new(name.clone()) });
+        let record =
+            sided.first().map(|head| LaneRecord { head: Some(*head), ..LaneRecord::new(name.clone()) });
         let change = LaneChange { lane: name.clone(), record, side: joining, unside: vec![first] };
         plan.commit.lanes.push(change);
         if sided.is_empty() {
@@ -118,4 +125,3 @@ impl Owner {
         }
     }
 }
-

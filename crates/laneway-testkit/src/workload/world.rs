@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use laneway_core::store::{Entry, Query, ReadFrom, Rows};
-use laneway_core::{EventId, Nonce, ProcessorId, Result, Seat, Shard, StartAt, Store, StoreError, StreamSettings};
+use laneway_core::{
+    EventId, Nonce, ProcessorId, Result, Seat, Shard, StartAt, Store, StoreError, StreamSettings,
+};
 use parking_lot::Mutex;
 
 use crate::bench::{Bench, Place, read_of};
@@ -64,7 +66,10 @@ impl World {
     }
 
     /// Repeats a call until it is answered; tells whether an answer was lost on the way.
-    pub(crate) async fn insist<T, F: Future<Output = Result<T>>>(&self, call: impl Fn() -> F) -> (Result<T>, bool) {
+    pub(crate) async fn insist<T, F: Future<Output = Result<T>>>(
+        &self,
+        call: impl Fn() -> F,
+    ) -> (Result<T>, bool) {
         let mut unknown = false;
         loop {
             match call().await {
