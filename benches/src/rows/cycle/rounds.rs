@@ -1,0 +1,154 @@
+//! Runs both sides in turns and makes the rows of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_core::Store;
+use laneway_core::store::Trim;
+use laneway_embedded::FileOptions;
+use tokio::runtime::Runtime;
+
+use super::raw_side::RawSide;
+use super::store_side::StoreSide;
+use crate::context::{Context, progress};
+use crate::measured::{Measured, Times, median, percentile_ms};
+use crate::report::Row;
+use crate::store::BenchStore;
+use crate::workload::{Keys, PAYLOAD_BYTES, PRODUCERS, SHARDS, Sender};
+use crate::{Failure, memory, seam};
+
+const NAME: &str = "cycle";
+const KEYS: u32 = 100_000;
+/// Events per call when keys are loaded.
+const LOAD_PER_CALL: usize = 100;
+
+/// One row: its name, its keys, and whether every key was used before.
+struct Plan {
+    name: &'static str,
+    keys: u32,
+    load: bool,
+}
+
+fn plans(context: &Context) -> [Plan; 2] {
+    let (name, keys) = context.choose(("cycle, 500k keys", 500_000), ("cycle, 5M keys", 5_000_000));
+    [Plan { name: NAME, keys: KEYS, load: false }, Plan { name, keys, load: true }]
+}
+
+pub(crate) fn names(context: &Context) -> Vec<String> {
+    plans(context).iter().map(|plan| plan.name.to_owned()).collect()
+}
+
+pub(crate) fn run(context: &Context) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    // A prefix such as "cycle" also names the longer one, so each is asked for by its own name.
+    for plan in plans(context).into_iter().filter(|plan| context.wants(plan.name)) {
+        rows.push(run_plan(context, &plan)?);
+    }
+    Ok(rows)
+}
+
+fn options(context: &Context) -> FileOptions {
+    let usual = FileOptions::default();
+    // A short run must see as many checkpoints as a long one.
+    let checkpoint_every = if context.quick { Duration::from_millis(250) } else { usual.checkpoint_every };
+    FileOptions { checkpoint_every, ..usual }
+}
+
+fn run_plan(context: &Context, plan: &Plan) -> Result<Row, Failure> {
+    let runtime = seam::runtime()?;
+    let folder = context.place.join(NAME);
+    let keys = Keys::new(plan.keys)?;
+    let keep = context.length(1_000, 10_000);
+    let options = options(context);
+    let every = options.checkpoint_every;
+    let store = runtime.block_on(BenchStore::create(&folder.join("store"), options))?;
+    if plan.load {
+        progress(&format!("{}: loading the keys", plan.name));
+        load(&runtime, &store, &keys)?;
+    }
+    let mut ours = runtime.block_on(StoreSide::start(store, keep))?;
+    let theirs = RawSide::start(&folder.join("raw"), keep)?;
+    let rounds = 2;
+    let times = Times { warm: context.length(200, 2_000), length: context.length(1_500, 25_000) };
+    let raw_times = Times { length: context.length(700, 10_000), ..times };
+    progress(&format!("{}: {rounds} rounds of {:?}, in turns with the raw log", plan.name, times.length));
+    let (mut our_rounds, mut raw_rounds) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        ours.store.settle()?;
+        theirs.log.wait_until_ready();
+        let measured = runtime.block_on(ours.round(&keys, times))?;
+        let bytes = measured.bytes_per_event();
+        our_rounds.push(measured);
+        ours.store.settle()?;
+        raw_rounds.push(runtime.block_on(theirs.round(&keys, bytes, raw_times))?);
+    }
+    let checkpoints = our_rounds.iter().map(|round| ours.store.checkpoints(round.counts.index_syncs)).sum();
+    let row = row(plan.name, &our_rounds, &raw_rounds, checkpoints, (every, keep))?;
+    ours.store.store.close()?;
+    drop(theirs);
+    context.place.clear(NAME)?;
+    Ok(row)
+}
+
+/// Uses every key once, and lets what that appended go again.
+fn load(runtime: &Runtime, store: &BenchStore, keys: &Arc<Keys>) -> Result<(), Failure> {
+    runtime.block_on(async {
+        let loaders: Vec<_> = (0..PRODUCERS)
+            .map(|number| seam::spawn(load_part(store.clone(), Arc::clone(keys), number)))
+            .collect();
+        for loader in loaders {
+            loader.await??;
+        }
+        for shard in 0..SHARDS {
+            while store.store.trim(Trim { shard: store.shard(shard) }).await?.events > 0 {}
+        }
+        Ok::<_, Failure>(())
+    })?;
+    store.settle()
+}
+
+async fn load_part(store: BenchStore, keys: Arc<Keys>, number: u64) -> Result<(), Failure> {
+    let mut sender = Sender::new(number, &keys, PAYLOAD_BYTES);
+    for shard in (0..SHARDS).filter(|shard| u64::from(*shard) % PRODUCERS == number) {
+        for part in keys.of_shard(shard).chunks(LOAD_PER_CALL) {
+            let drafts = part.iter().map(|key| sender.draft(*key, None)).collect::<Result<Vec<_>, _>>()?;
+            store.append_to(shard, drafts).await?;
+        }
+    }
+    Ok(())
+}
+
+fn row(
+    name: &str,
+    ours: &[Measured],
+    raw: &[Measured],
+    checkpoints: u64,
+    (every, keep): (Duration, Duration),
+) -> Result<Row, Failure> {
+    let commits: Vec<u32> = ours.iter().flat_map(|round| round.calls.iter().copied()).collect();
+    let bytes = median(ours, Measured::bytes_per_event);
+    Ok(Row {
+        name: name.to_owned(),
+        rate: median(ours, Measured::rate),
+        unit: "events/s",
+        baseline: Some("raw log cycle"),
+        baseline_rate: Some(median(raw, Measured::rate)),
+        cpu_s_per_million: Some(median(ours, Measured::cpu_per_million)),
+        baseline_cpu_s_per_million: Some(median(raw, Measured::cpu_per_million)),
+        durability: "synced",
+        syncs_per_second: Some(median(ours, Measured::syncs_per_second)),
+        baseline_syncs_per_second: Some(median(raw, Measured::syncs_per_second)),
+        bytes_per_event: Some(bytes),
+        checkpoints: Some(checkpoints),
+        p50_ms: percentile_ms(&commits, 0.5),
+        p99_ms: percentile_ms(&commits, 0.99),
+        rss_mb: Some(memory::resident_mib()?),
+        note: format!(
+            "{checkpoints} checkpoints, one every {every:?}; {bytes:.0} log bytes per event; results kept {keep:?}; \
+             {:.1} events per commit; times are of commits; raw {:.1} CPU s per million",
+            ours.iter().map(|round| round.counts.events).sum::<u64>() as f64 / commits.len().max(1) as f64,
+            median(raw, Measured::cpu_per_million),
+        ),
+        ..Row::default()
+    })
+}

@@ -1,0 +1,62 @@
+//! The only place where the benchmarks touch the real world: clock, waiting, threads and tasks.
+//!
+//! Measures nothing itself.
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+use crate::Failure;
+
+/// Both cores of the machine that the figures are quoted for; a larger machine is measured the same way.
+const RUNTIME_WORKERS: usize = 2;
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// Seconds since then.
+pub(crate) fn seconds_since(start: Instant) -> f64 {
+    now().duration_since(start).as_secs_f64()
+}
+
+/// Lets a measured window pass, on a task.
+#[expect(clippy::disallowed_methods, reason = "a measured window is real time")]
+pub(crate) async fn pause(length: Duration) {
+    tokio::time::sleep(length).await;
+}
+
+/// Lets time pass, on a thread.
+#[expect(clippy::disallowed_methods, reason = "the disk is given real time to become quiet")]
+pub(crate) fn rest(length: Duration) {
+    std::thread::sleep(length);
+}
+
+/// Starts a task; the caller joins it.
+#[expect(clippy::disallowed_methods, reason = "this is the seam through which the benchmarks spawn")]
+pub(crate) fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    tokio::spawn(future)
+}
+
+/// Starts a task of which only the effect counts.
+#[expect(clippy::disallowed_methods, reason = "the hand-written baseline spawns a task per event")]
+pub(crate) fn spawn_detached(future: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(future);
+}
+
+/// Starts a named thread; the caller joins it.
+#[expect(clippy::disallowed_methods, reason = "this is the seam through which the benchmarks start threads")]
+pub(crate) fn thread(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<std::thread::JoinHandle<()>, Failure> {
+    Ok(std::thread::Builder::new().name(name.to_owned()).spawn(work)?)
+}
+
+/// The runtime of every row.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    Ok(Builder::new_multi_thread().worker_threads(RUNTIME_WORKERS).enable_all().build()?)
+}
