@@ -1,13 +1,15 @@
 //! The words of Laneway as types, and the seams that stores implement.
 //!
-//! Everything here is plain data, a limit with a name, or a trait. Nothing runs, nothing does I/O (the one
-//! exception is [`clock::SystemClock`], the only place where real time is read), and nothing serialises: the
-//! encodings belong to the stores and to the edge.
+//! Everything here is plain data, a limit with a name, or a trait; only [`copying`] acts, and only through the
+//! seam. Nothing does I/O (the one exception is [`clock::SystemClock`], the only place where real time is read), and
+//! nothing serialises: the encodings belong to the stores and to the edge.
 //!
 //! Reading order: [`ids`] and [`event`] (the nouns), [`store`] (the twelve transitions a store offers),
-//! [`documents`] and [`wakeups`] (the two small seams beside it), [`error`] (what a caller does next).
+//! [`documents`] and [`wakeups`] (the two small seams beside it), [`error`] (what a caller does next), [`copying`]
+//! (from any store to any other).
 
 pub mod clock;
+pub mod copying;
 pub mod documents;
 pub mod durability;
 pub mod error;

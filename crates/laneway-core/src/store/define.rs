@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::import::Import;
 use crate::ids::{Incarnation, ProcessorId, Shard, StreamId};
 use crate::stream::{StartAt, StreamInfo, StreamSettings};
 
@@ -52,6 +53,8 @@ pub enum Define {
         /// Incarnation that was found stored; adopts only if it still is.
         stored: Incarnation,
     },
+    /// Takes over a piece of another store as it was, ids and all.
+    Import(Import),
 }
 
 /// What is defined now.

@@ -7,7 +7,10 @@
 
 mod append;
 mod commit;
+mod copied;
 mod define;
+mod import;
+pub(crate) mod import_bytes;
 mod jobs;
 mod lanes;
 mod promote;
@@ -23,7 +26,11 @@ pub use append::{Append, Appended, ObjectWrite, Origin, Receipt, Source};
 pub use commit::{
     Commit, Committed, DeadLetter, Emit, Ending, JobEnd, JobResult, LaneChange, Reset, StateWrite,
 };
+pub use copied::{
+    DedupName, DedupRow, EndRow, ObjectRow, SourceRow, StoreView, TicketRow, Ticketed, TokenRow,
+};
 pub use define::{Define, Defined};
+pub use import::{IMPORTING, Import};
 pub use jobs::{JobState, JobView, Jobs};
 pub use lanes::{LaneSelect, LaneView, Lanes, Versioned};
 pub use promote::{Promote, Promoted};

@@ -1,13 +1,16 @@
 //! Query: lists of one shard, and the catalogue.
 
+use super::append::Source;
 use super::commit::{DeadLetter, Emit, Ending, JobEnd};
+use super::copied::{DedupName, DedupRow, EndRow, ObjectRow, SourceRow, StoreView, TicketRow, TokenRow};
 use super::lanes::Versioned;
 use super::request::RequestOp;
 use super::seize::Progress;
 use crate::clock::Timestamp;
-use crate::event::{Draft, Due};
+use crate::event::{Draft, Due, Event};
 use crate::ids::{EventId, ProcessorId, Seat, Seq, Shard, TokenId};
 use crate::key::Key;
+use crate::lane::LaneName;
 use crate::stream::{ShardInfo, StreamInfo};
 
 /// One list to read. `after` is a cursor: begin after this one.
@@ -39,6 +42,25 @@ pub enum Query {
     Urgent(Shard, EventId, usize),
     /// How much of everything there is.
     Counts(Shard),
+    /// Clocks and counters of the store itself. This and all below are for copies and checks; their lists end
+    /// with an empty page, because a page may be shorter than asked for.
+    Store,
+    /// Events of a shard as they are stored, by id: in latest streams also those that are not their lane's newest.
+    Events(Shard, EventId, usize),
+    /// Objects of a shard, by key: also removed ones, which keep their version.
+    Objects(Shard, Option<Key>, usize),
+    /// Dedup ids remembered by a shard, in an order of the store's own.
+    Dedup(Shard, Option<DedupName>, usize),
+    /// Numbered sources known to a shard, in an order of the store's own.
+    Sources(Shard, Option<Source>, usize),
+    /// What became of jobs that were scheduled and have left the schedule, by ticket.
+    Tickets(Shard, u64, usize),
+    /// Ended jobs of a shard with the end of their life, by event id.
+    Ends(Shard, EventId, usize),
+    /// Ids in the sidings of a seat, by id.
+    Sided(Seat, EventId, usize),
+    /// Request tokens that a seat remembers, by token.
+    Tokens(Seat, Option<TokenId>, usize),
 }
 
 /// The answer, of the kind that was asked for.
@@ -70,6 +92,24 @@ pub enum Rows {
     Urgent(Vec<(EventId, u8)>),
     /// To [`Query::Counts`].
     Counts(Counts),
+    /// To [`Query::Store`].
+    Store(StoreView),
+    /// To [`Query::Events`].
+    Events(Vec<Event>),
+    /// To [`Query::Objects`].
+    Objects(Vec<ObjectRow>),
+    /// To [`Query::Dedup`].
+    Dedup(Vec<DedupRow>),
+    /// To [`Query::Sources`].
+    Sources(Vec<SourceRow>),
+    /// To [`Query::Tickets`].
+    Tickets(Vec<TicketRow>),
+    /// To [`Query::Ends`].
+    Ends(Vec<EndRow>),
+    /// To [`Query::Sided`].
+    Sided(Vec<(EventId, LaneName)>),
+    /// To [`Query::Tokens`].
+    Tokens(Vec<TokenRow>),
 }
 
 /// A seat and its progress.

@@ -61,10 +61,15 @@ pub(super) fn commit(commit: &Commit, rows_removed: usize) -> Cost {
 pub(super) fn define(define: &Define) -> Cost {
     let shards = match define {
         Define::Stream { settings, .. } => settings.partitions,
-        Define::Seal { .. } | Define::Adopt { .. } => 1,
-        Define::RemoveStream { .. } | Define::Processor { .. } | Define::RemoveProcessor { .. } => DEFINE_SHARDS,
+        Define::Adopt { .. } | Define::Import(_) => 1,
+        // A seal raises the layout of every shard of its stream.
+        Define::Seal { .. } | Define::RemoveStream { .. } | Define::Processor { .. } | Define::RemoveProcessor { .. } => DEFINE_SHARDS,
     };
-    let settings = if let Define::Processor { settings, .. } = define { settings.len() } else { 0 };
+    let settings = match define {
+        Define::Processor { settings, .. } => settings.len(),
+        Define::Import(piece) => piece.bytes(),
+        _ => 0,
+    };
     let bytes = settings + (shards as usize + 64) * PER_ITEM;
     Cost { space: Space::Ordinary, bytes, first: true, synced: false }
 }

@@ -69,6 +69,19 @@ pub(super) async fn read(shared: &Shared, read: Read) -> Result<Page> {
     }
 }
 
+/// Events as they are stored, in order; what is trimmed is passed over.
+pub(super) fn events(shared: &Shared, shard: Shard, after: EventId, limit: usize) -> Result<Vec<Event>> {
+    loop {
+        let trimmed = shared.state.read().shard(shard).ok_or_else(|| gone(shard))?.trimmed;
+        let from = ReadFrom::After(after.max(trimmed));
+        let read = Read { shard, from, limit, bytes: PAGE_BYTES_MAX, processor: None, states: false };
+        match look(shared, &read) {
+            Err(StoreError::Trimmed { .. }) => {}
+            answer => return answer.map(|(_, events)| events),
+        }
+    }
+}
+
 /// Plans and walks. A trim may give back the segment under a walk or under a hint: then it looks again.
 fn look(shared: &Shared, read: &Read) -> Result<(Plan, Vec<Event>)> {
     loop {

@@ -136,6 +136,9 @@ impl Store for FileStore {
     }
 
     async fn query(&self, query: Query) -> Result<Rows> {
+        if let Query::Events(shard, after, limit) = query {
+            return read::events(self.shared(), shard, after, limit).map(Rows::Events);
+        }
         self.shared().observe(move |state, now| machine::query::query(state, now, &query)).await
     }
 

@@ -174,6 +174,16 @@ impl Promotion {
     }
 }
 
+/// Remembers what another store remembered. An entry that is there already stays.
+pub(super) fn remember<S: State>(state: &mut S, shard: Shard, row: &[u8], remembered: &Remembered) -> Result<()> {
+    if state.get(Table::Dedup, row)?.is_none() {
+        let count = count(state, shard)?;
+        put_row(state, row, remembered);
+        set_count(state, shard, count + 1);
+    }
+    Ok(())
+}
+
 /// Forgets what is over, at most `limit` rows. Answers how many went.
 pub(super) fn expire<S: State>(state: &mut S, now: Now, shard: Shard, limit: usize) -> Result<u64> {
     let mut over = Vec::new();

@@ -11,7 +11,7 @@ use laneway_core::{
 use super::append::used_up;
 use super::codec::keys::{self, Single};
 use super::codec::{Numbered, Stored, load};
-use super::{SeatHead, SeatState, State, Table, gate, sweep};
+use super::{SeatHead, SeatState, State, Table, gate, import, sweep};
 
 /// Version of the rule from keys to partitions that new streams begin with.
 const FIRST_LAYOUT: u32 = 1;
@@ -62,6 +62,7 @@ pub(crate) fn define<S: State>(state: &mut S, define: Define) -> Result<Defined>
         Define::RemoveProcessor { processor } => Some(remove_processor(state, processor)?),
         Define::Seal { shard } => Some(seal(state, shard)?),
         Define::Adopt { shard, stored } => Some(adopt(state, shard, stored)?),
+        Define::Import(piece) => import::import(state, piece)?,
     };
     Ok(Defined { stream: stream.map(|id| gate::stream(state, id).cloned()).transpose()? })
 }
@@ -290,6 +291,7 @@ fn seal<S: State>(state: &mut S, shard: Shard) -> Result<StreamId> {
 
 fn adopt<S: State>(state: &mut S, shard: Shard, stored: Incarnation) -> Result<StreamId> {
     let info = gate::shard(state, shard)?;
+    gate::imported(shard, info)?;
     let current = state.incarnation();
     if info.incarnation == current {
         return Ok(shard.stream);

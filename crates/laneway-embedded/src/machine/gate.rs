@@ -1,7 +1,8 @@
 //! What every call asks first: does the place exist, and may it be written. Changes nothing.
 
+use laneway_core::store::IMPORTING;
 use laneway_core::{
-    Incarnation, ProcessorId, Result, Seat, Shard, ShardInfo, StoreError, StreamId, StreamInfo,
+    Incarnation, ProcessorId, Refusal, Result, Seat, Shard, ShardInfo, StoreError, StreamId, StreamInfo,
 };
 
 use super::{SeatState, State};
@@ -42,7 +43,16 @@ pub(super) fn learned<S: State>(
     if incarnation == current && info.incarnation == current {
         return Ok(());
     }
+    imported(shard, info)?;
     Err(StoreError::Adopt { shard, stored: info.incarnation.0, current })
+}
+
+/// The shard is not in the middle of an import.
+pub(super) fn imported(shard: Shard, info: &ShardInfo) -> Result<(), Refusal> {
+    if info.incarnation == IMPORTING {
+        return Err(Refusal::new("shard", shard.to_string(), "one whose import has finished"));
+    }
+    Ok(())
 }
 
 /// The shard still takes events.

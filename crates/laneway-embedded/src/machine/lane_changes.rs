@@ -54,6 +54,14 @@ pub(super) fn check<S: State>(
     checked.collect()
 }
 
+/// The record of a lane as another store had it; its siding comes apart from it.
+pub(super) fn imported<S: State>(state: &S, seat: Seat, life: u32, record: LaneRecord) -> Result<Checked> {
+    let before = self::record(state, seat, life, &record.lane)?;
+    let change =
+        LaneChange { lane: record.lane.clone(), record: Some(record), side: Vec::new(), unside: Vec::new() };
+    Ok(Checked { change, before })
+}
+
 fn refusal(field: &'static str, lane: &LaneName, limit: impl Into<String>) -> laneway_core::StoreError {
     Refusal::new(field, format!("lane {lane}"), limit).into()
 }

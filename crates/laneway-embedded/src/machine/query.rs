@@ -12,7 +12,7 @@ use super::codec::{Filed, Numbered, Stored, Value, Waiting, load};
 use super::job_ends::alive_until;
 use super::read::versioned;
 use super::seize::progress;
-use super::{Now, State, Table, Tail, gate};
+use super::{Now, State, Table, Tail, export, gate};
 
 /// Reads one list.
 pub(crate) fn query<S: State>(state: &S, now: Now, query: &Query) -> Result<Rows> {
@@ -30,6 +30,21 @@ pub(crate) fn query<S: State>(state: &S, now: Now, query: &Query) -> Result<Rows
         Query::Scheduled(shard, after, limit) => Rows::Scheduled(scheduled(state, *shard, *after, *limit)?),
         Query::Urgent(shard, after, limit) => Rows::Urgent(urgent(state, *shard, *after, *limit)?),
         Query::Counts(shard) => Rows::Counts(counts(state, *shard)?),
+        Query::Store => Rows::Store(export::store(state, now)?),
+        Query::Events(shard, after, limit) => Rows::Events(export::events(state, *shard, *after, *limit)?),
+        Query::Objects(shard, after, limit) => {
+            Rows::Objects(export::objects(state, *shard, after.as_ref(), *limit)?)
+        }
+        Query::Dedup(shard, after, limit) => {
+            Rows::Dedup(export::dedup(state, *shard, after.as_ref(), *limit)?)
+        }
+        Query::Sources(shard, after, limit) => {
+            Rows::Sources(export::sources(state, *shard, after.as_ref(), *limit)?)
+        }
+        Query::Tickets(shard, after, limit) => Rows::Tickets(export::tickets(state, *shard, *after, *limit)?),
+        Query::Ends(shard, after, limit) => Rows::Ends(export::ends(state, now, *shard, *after, *limit)?),
+        Query::Sided(seat, after, limit) => Rows::Sided(export::sided(state, *seat, *after, *limit)?),
+        Query::Tokens(seat, after, limit) => Rows::Tokens(export::tokens(state, *seat, *after, *limit)?),
     })
 }
 

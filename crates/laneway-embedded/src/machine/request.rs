@@ -11,6 +11,7 @@ use super::{Now, SeatHead, State, Table, gate};
 pub(crate) fn request<S: State>(state: &mut S, now: Now, request: Request) -> Result<Accepted> {
     check(&request.op)?;
     let seat = request.seat;
+    gate::imported(seat.shard, gate::shard(state, seat.shard)?)?;
     let stored = gate::seat(state, seat)?;
     let token_row = keys::token(seat, request.token);
     if let Some(token) = load::<Token>(state, Table::RequestToken, &token_row)?

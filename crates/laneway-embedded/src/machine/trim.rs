@@ -15,6 +15,7 @@ pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trim
     let shard = trim.shard;
     let stream = gate::stream(state, shard.stream)?;
     let info = gate::shard(state, shard)?;
+    gate::imported(shard, info)?;
     let (seats, dead_keep) = (seats(state, stream, shard), stream.settings.dead_keep);
     let through = bound(state, now, stream, shard, info)?;
     let events = ids::count(info, info.trimmed, through);

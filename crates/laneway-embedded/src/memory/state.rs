@@ -96,6 +96,10 @@ impl State for MemoryState {
         Ok(tails.take(limit).map(|(key, tail)| (key.clone(), *tail)).collect())
     }
 
+    fn put_tail(&mut self, shard: Shard, key: &Key, tail: Tail) {
+        self.maps(shard).tails.insert(key.clone(), tail);
+    }
+
     fn push(&mut self, shard: Shard, event: Event) {
         let maps = self.maps(shard);
         assert_eq!(event.id, maps.info.head.next(), "ids follow each other");

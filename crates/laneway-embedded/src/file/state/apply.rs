@@ -84,6 +84,7 @@ impl FileState {
                 }
             }
             Record::Advance(seat, head, passed) => self.apply_advance(seat, head, &passed),
+            Record::Tail(shard, key, tail) => self.tails.set(shard, &key, tail),
             // Found by the contents of its segment, not by the state.
             Record::JobEnd(..) => {}
             Record::Put(key, value) => self.rows.put(&key, Bytes::copy_from_slice(&value)),

@@ -8,10 +8,11 @@
 //! Records say what changed, not what was asked for: replaying them needs no rule and gives the same state.
 
 use bytes::Bytes;
-use laneway_core::{Event, EventId, JobMark, Partition, Passed, ProcessorId, Seat, Shard, ShardInfo, StreamId, StreamInfo};
+use laneway_core::{Event, EventId, JobMark, Key, Partition, Passed, ProcessorId, Seat, Shard, ShardInfo, StreamId, StreamInfo};
 
+use super::tails;
 use crate::machine::codec::{self, Decoder, Encoder, Malformed, Stored};
-use crate::machine::{SeatHead, SeatState, StoredEnd, Table};
+use crate::machine::{SeatHead, SeatState, StoredEnd, Table, Tail};
 
 /// Length of a record before its content.
 pub(crate) const HEAD: usize = 5;
@@ -30,11 +31,12 @@ enum Tag {
     Shard = 9,
     Seat = 10,
     RemoveSeat = 11,
+    Tail = 12,
 }
 
 impl Tag {
     fn parse(byte: u8) -> Result<Self, Malformed> {
-        const ALL: [Tag; 11] = [
+        const ALL: [Tag; 12] = [
             Tag::Events,
             Tag::Advance,
             Tag::JobEnd,
@@ -46,6 +48,7 @@ impl Tag {
             Tag::Shard,
             Tag::Seat,
             Tag::RemoveSeat,
+            Tag::Tail,
         ];
         ALL.into_iter().find(|tag| *tag as u8 == byte).ok_or(Malformed)
     }
@@ -142,6 +145,15 @@ impl Records {
         });
     }
 
+    /// The end of a lane that no event in the log stands for.
+    pub(crate) fn tail(&mut self, out: &mut Vec<u8>, shard: Shard, key: &Key, tail: &Tail) {
+        self.write(out, Tag::Tail, |out| {
+            write_shard(out, shard);
+            out.bytes(key.as_ref());
+            out.extend_from_slice(&tails::encode(tail));
+        });
+    }
+
     pub(crate) fn remove_seat(&mut self, out: &mut Vec<u8>, seat: Seat) {
         self.write(out, Tag::RemoveSeat, |out| write_seat(out, seat));
     }
@@ -189,6 +201,7 @@ pub(crate) enum Record {
     Shard(Shard, ShardInfo),
     Seat(Seat, SeatState),
     RemoveSeat(Seat),
+    Tail(Shard, Key, Tail),
 }
 
 /// A run of events of one shard, not decoded yet.
@@ -291,6 +304,11 @@ fn decode(tag: Tag, content: Bytes) -> Result<Record, Malformed> {
         Tag::Shard => Record::Shard(read_shard(&mut from)?, ShardInfo::decode(&mut from)?),
         Tag::Seat => Record::Seat(read_seat(&mut from)?, SeatState::decode(&mut from)?),
         Tag::RemoveSeat => Record::RemoveSeat(read_seat(&mut from)?),
+        Tag::Tail => {
+            let shard = read_shard(&mut from)?;
+            let key = Key::new(from.bytes()?).map_err(|_| Malformed)?;
+            Record::Tail(shard, key, tails::decode_parts(&mut from)?)
+        }
     };
     from.finish()?;
     Ok(record)

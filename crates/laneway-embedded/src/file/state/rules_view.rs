@@ -59,6 +59,11 @@ impl State for FileState {
         self.tails.list(shard, after, limit)
     }
 
+    fn put_tail(&mut self, shard: Shard, key: &Key, tail: Tail) {
+        self.group.records.tail(self.group.frame.body_mut(), shard, key, &tail);
+        self.tails.set(shard, key, tail);
+    }
+
     fn push(&mut self, shard: Shard, event: Event) {
         let group = &mut self.group;
         if group.records.event(group.frame.body_mut(), shard, &event) {

@@ -263,16 +263,19 @@ pub(crate) fn encode(tail: &Tail) -> Vec<u8> {
 }
 
 fn decode(key: &[u8], value: bytes::Bytes) -> Result<Tail> {
-    let parts = |mut from: Decoder| -> std::result::Result<Tail, Malformed> {
-        let flags = from.u8()?;
-        if flags & 1 == 0 || flags > 7 {
-            return Err(Malformed);
-        }
-        let (id, seq) = (laneway_core::EventId(from.varint()?), Seq(from.varint()?));
-        let generation = if flags & 2 != 0 { Some(from.varint()?) } else { None };
-        let incarnation = from.varint()?;
-        from.finish()?;
-        Ok(Tail { id, seq, generation, incarnation, deleted: flags & 4 != 0 })
-    };
-    parts(Decoder::new(value)).map_err(|malformed| malformed.in_what(format!("tail {}", key.escape_ascii())))
+    let mut from = Decoder::new(value);
+    let tail = decode_parts(&mut from).and_then(|tail| from.finish().map(|()| tail));
+    tail.map_err(|malformed| malformed.in_what(format!("tail {}", key.escape_ascii())))
+}
+
+/// What [`encode`] wrote.
+pub(super) fn decode_parts(from: &mut Decoder) -> std::result::Result<Tail, Malformed> {
+    let flags = from.u8()?;
+    if flags & 1 == 0 || flags > 7 {
+        return Err(Malformed);
+    }
+    let (id, seq) = (laneway_core::EventId(from.varint()?), Seq(from.varint()?));
+    let generation = if flags & 2 != 0 { Some(from.varint()?) } else { None };
+    let incarnation = from.varint()?;
+    Ok(Tail { id, seq, generation, incarnation, deleted: flags & 4 != 0 })
 }

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use laneway_core::store::Source;
 use laneway_core::{
-    BlockKind, Due, EventId, Key, LaneName, Nonce, Result, Seat, Shard, Steady, StreamId, Timestamp, TokenId,
+    BlockKind, Due, EventId, Key, LaneName, Nonce, Partition, ProcessorId, Result, Seat, Shard, Steady, StreamId, Timestamp, TokenId,
 };
 
 use super::Malformed;
@@ -109,6 +109,45 @@ pub(crate) fn dedup_order(until: Timestamp, row: &[u8]) -> Vec<u8> {
 pub(crate) fn dedup_of(order: &[u8]) -> Result<(Timestamp, Vec<u8>)> {
     let until = Timestamp(u64::from_be_bytes(at(order, 8)?));
     Ok((until, [&order[..8], &order[16..]].concat()))
+}
+
+/// Lane and name of a dedup row.
+pub(crate) fn dedup_name_of(row: &Bytes) -> Result<(Option<Key>, Bytes)> {
+    match at(row, 8)? {
+        [0] => Ok((None, row.slice(9..))),
+        [1] => {
+            let (name, len) = unescape(&row[9..])?;
+            Ok((Some(Key::new(name)?), row.slice(9 + len..)))
+        }
+        _ => Err(Malformed.in_what("dedup row key")),
+    }
+}
+
+/// The key of a lane that ends the key of its object.
+pub(crate) fn object_of(key: &Bytes) -> Result<Key> {
+    if key.len() < 8 {
+        return Err(Malformed.in_what("row key"));
+    }
+    Ok(Key::new(key.slice(8..))?)
+}
+
+/// The source that a row names.
+pub(crate) fn source_of(row: &Bytes) -> Result<Source> {
+    match at(row, 8)? {
+        [1] => {
+            let number = |offset: usize| at(row, offset).map(u32::from_be_bytes);
+            let shard = Shard { stream: StreamId(number(9)?), partition: Partition(number(13)?) };
+            let processor = ProcessorId(number(17)?);
+            Ok(Source::Outbox { shard, processor, incarnation: number(21)?, adoptions: number(25)? })
+        }
+        [2] => Ok(Source::Named(row.slice(9..))),
+        _ => Err(Malformed.in_what("source row key")),
+    }
+}
+
+/// The token that ends the key of its row.
+pub(crate) fn token_of(row: &[u8]) -> Result<TokenId> {
+    Ok(TokenId(u128::from_be_bytes(at(row, 12)?)))
 }
 
 /// A numbered source.
@@ -310,24 +349,30 @@ fn push_escaped(row: &mut Vec<u8>, name: &[u8]) {
     row.extend_from_slice(&[0, 1]);
 }
 
+/// The name at the front of these bytes, and how many of them it takes with its end.
+fn unescape(bytes: &[u8]) -> Result<(Vec<u8>, usize)> {
+    let malformed = || Malformed.in_what("name in a row key");
+    let (mut name, mut at) = (Vec::new(), 0);
+    loop {
+        match (bytes.get(at).ok_or_else(malformed)?, bytes.get(at + 1)) {
+            (0, Some(0xff)) => {
+                name.push(0);
+                at += 2;
+            }
+            (0, Some(1)) => return Ok((name, at + 2)),
+            (0, _) => return Err(malformed()),
+            (byte, _) => {
+                name.push(*byte);
+                at += 1;
+            }
+        }
+    }
+}
+
 fn lane_name(key: &[u8], offset: usize) -> Result<LaneName> {
     let malformed = || Malformed.in_what("lane name in a row key");
     match at(key, offset)? {
-        [1] => {
-            let mut name = Vec::new();
-            let mut rest = key[offset + 1..].iter();
-            loop {
-                match (rest.next().ok_or_else(malformed)?, rest.as_slice().first()) {
-                    (0, Some(0xff)) => {
-                        name.push(0);
-                        rest.next();
-                    }
-                    (0, _) => break,
-                    (byte, _) => name.push(*byte),
-                }
-            }
-            Ok(LaneName::Key(Key::new(name)?))
-        }
+        [1] => Ok(LaneName::Key(Key::new(unescape(&key[offset + 1..])?.0)?)),
         [2] => Ok(LaneName::Event(EventId(u64::from_be_bytes(at(key, offset + 1)?)))),
         _ => Err(malformed()),
     }
@@ -335,7 +380,6 @@ fn lane_name(key: &[u8], offset: usize) -> Result<LaneName> {
 
 #[cfg(test)]
 mod tests {
-    use laneway_core::ProcessorId;
     use proptest::prelude::*;
 
     use super::super::samples;
@@ -378,6 +422,16 @@ mod tests {
             prop_assert_eq!(chunk_of(&chunk(shard, id, Nonce(nonce), 3)).unwrap(), (id, Nonce(nonce)));
             prop_assert_eq!(state_of(&state(seat, 1, &key).into()).unwrap(), key.clone());
             let row = dedup(shard, Some(&key), b"once");
+            let name = dedup_name_of(&row.clone().into()).unwrap();
+            prop_assert_eq!(name, (Some(key.clone()), Bytes::from_static(b"once")));
+            let keyless = dedup(shard, None, b"once");
+            prop_assert_eq!(dedup_name_of(&keyless.into()).unwrap(), (None, Bytes::from_static(b"once")));
+            prop_assert_eq!(object_of(&object(shard, &key).into()).unwrap(), key.clone());
+            prop_assert_eq!(token_of(&token(seat, TokenId(nonce))).unwrap(), TokenId(nonce));
+            let outbox = Source::Outbox { shard, processor: seat.processor, incarnation: 3, adoptions: 4 };
+            for origin in [outbox, Source::Named(key.bytes().clone())] {
+                prop_assert_eq!(source_of(&source(shard, &origin).into()).unwrap(), origin);
+            }
             prop_assert_eq!(dedup_of(&dedup_order(Timestamp(number), &row)).unwrap(), (Timestamp(number), row));
         }
 
@@ -401,7 +455,12 @@ mod tests {
             drop(chunk_of(&row));
             drop(dedup_of(&row));
             drop(last_number(&row));
-            drop(state_of(&row.into()));
+            let row = Bytes::from(row);
+            drop(state_of(&row));
+            drop(dedup_name_of(&row));
+            drop(object_of(&row));
+            drop(source_of(&row));
+            drop(token_of(&row));
         }
     }
 
