@@ -64,14 +64,10 @@ impl Row {
     }
 
     fn cells(&self) -> Vec<String> {
-        let unit = match self.better {
-            Better::Higher => self.unit.to_owned(),
-            Better::Lower => format!("{} (lower is better)", self.unit),
-        };
         vec![
             self.name.clone(),
             number(Some(self.rate)),
-            unit,
+            self.unit.to_owned(),
             self.baseline.unwrap_or("-").to_owned(),
             number(self.baseline_rate),
             self.ratio().map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
@@ -90,11 +86,11 @@ const HEADS: [&str; 12] = [
     "rate",
     "unit",
     "baseline",
-    "its rate",
+    "base rate",
     "ratio",
     "CPU s/M",
     "syncs/s",
-    "its syncs/s",
+    "base syncs/s",
     "p50 ms",
     "p99 ms",
     "durability",
@@ -130,7 +126,8 @@ pub(crate) fn table(rows: &[Row], about: &[(&str, String)]) -> String {
     }
     text.push('\n');
     for row in rows.iter().filter(|row| !row.note.is_empty()) {
-        text.push_str(&format!("{}: {}\n", row.name, row.note));
+        let lower = if row.better == Better::Lower { "lower is better; " } else { "" };
+        text.push_str(&format!("{}: {lower}{}\n", row.name, row.note));
     }
     text
 }

@@ -36,12 +36,11 @@ pub(crate) fn run(context: &Context) -> Result<Vec<Row>, Failure> {
     let raw = Arc::new(RawLog::create(&folder.join("raw"), RawOptions::default())?);
     let mut rows = Vec::new();
     for (per_call, name) in wanted {
-        let times = Times { warm: context.length(100, 500), length: context.length(500, 5_000) };
-        let rounds = context.choose(3, 5);
+        let times = Times { warm: context.length(60, 500), length: context.length(300, 5_000) };
+        let rounds = 5;
         progress(&format!("{name}: {rounds} rounds of {:?}, in turns with the raw log", times.length));
         let (mut ours, mut theirs): (Vec<Measured>, Vec<Measured>) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
-            store.settle()?;
             raw.wait_until_ready();
             let measured = runtime.block_on(store_round(&store, &keys, per_call, times))?;
             let record_bytes = measured.bytes_per_event().round() as usize;

@@ -10,7 +10,7 @@ use crate::{Failure, children, memory, seam};
 pub(crate) const NAME: &str = "lanes idle memory";
 
 /// Distinct keys pushed before the first look: the runtime, the allocator and the lanes reach their working size.
-const WARM_KEYS: u64 = 200_000;
+const WARM_KEYS: u64 = 1_000_000;
 
 pub(crate) fn run(context: &Context) -> Result<Option<Row>, Failure> {
     if !context.wants(NAME) {

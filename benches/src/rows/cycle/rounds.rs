@@ -20,7 +20,12 @@ use crate::{Failure, memory, seam};
 const NAME: &str = "cycle";
 const KEYS: u32 = 100_000;
 /// Events per call when keys are loaded.
-const LOAD_PER_CALL: usize = 100;
+const LOAD_PER_CALL: usize = 1_000;
+/// Rounds of each side at least, and at most when there were too few checkpoints.
+const ROUNDS: usize = 2;
+const ROUNDS_MAX: usize = 5;
+/// Checkpoints whose work must be in the figures.
+const CHECKPOINTS: u64 = 10;
 
 /// One row: its name, its keys, and whether every key was used before.
 struct Plan {
@@ -68,21 +73,23 @@ fn run_plan(context: &Context, plan: &Plan) -> Result<Row, Failure> {
     }
     let mut ours = runtime.block_on(StoreSide::start(store, keep))?;
     let theirs = RawSide::start(&folder.join("raw"), keep)?;
-    let rounds = 2;
     let times = Times { warm: context.length(200, 2_000), length: context.length(1_500, 25_000) };
     let raw_times = Times { length: context.length(700, 10_000), ..times };
-    progress(&format!("{}: {rounds} rounds of {:?}, in turns with the raw log", plan.name, times.length));
+    progress(&format!(
+        "{}: {ROUNDS} rounds of {:?} or more, in turns with the raw log",
+        plan.name, times.length
+    ));
     let (mut our_rounds, mut raw_rounds) = (Vec::new(), Vec::new());
-    for _ in 0..rounds {
-        ours.store.settle()?;
+    let mut checkpoints = 0;
+    while our_rounds.len() < ROUNDS || (checkpoints < CHECKPOINTS && our_rounds.len() < ROUNDS_MAX) {
         theirs.log.wait_until_ready();
         let measured = runtime.block_on(ours.round(&keys, times))?;
         let bytes = measured.bytes_per_event();
+        checkpoints += ours.store.checkpoints(measured.counts.index_syncs);
         our_rounds.push(measured);
         ours.store.settle()?;
         raw_rounds.push(runtime.block_on(theirs.round(&keys, bytes, raw_times))?);
     }
-    let checkpoints = our_rounds.iter().map(|round| ours.store.checkpoints(round.counts.index_syncs)).sum();
     let row = row(plan.name, &our_rounds, &raw_rounds, checkpoints, (every, keep))?;
     ours.store.store.close()?;
     drop(theirs);
@@ -144,7 +151,7 @@ fn row(
         p99_ms: percentile_ms(&commits, 0.99),
         rss_mb: Some(memory::resident_mib()?),
         note: format!(
-            "{checkpoints} checkpoints, one every {every:?}; {bytes:.0} log bytes per event; results kept {keep:?}; \
+            "{checkpoints} checkpoints, one every {every:?} (default 2 s) or 64 MiB; {bytes:.0} log bytes per event; results kept {keep:?}; \
              {:.1} events per commit; times are of commits; raw {:.1} CPU s per million",
             ours.iter().map(|round| round.counts.events).sum::<u64>() as f64 / commits.len().max(1) as f64,
             median(raw, Measured::cpu_per_million),
