@@ -3,3 +3,4 @@
 mod file;
 mod log;
 mod memory;
+mod proof;

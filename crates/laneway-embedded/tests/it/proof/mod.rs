@@ -1,0 +1,19 @@
+//! The proofs of the file store: what it acknowledged survives kills, power cuts, failing calls, a full disk and
+//! damaged files, or the loss is loud. Every proof has a control that must fail.
+
+mod actor;
+mod child;
+mod killed;
+mod kills;
+mod lives;
+mod oracle;
+mod picture;
+mod power_cuts;
+mod settle;
+mod world;
+
+/// Prints a count for people who read the output of the tests.
+#[expect(clippy::print_stdout, reason = "counts of kills, cuts and flips are part of the result")]
+fn print(line: &str) {
+    println!("{line}");
+}
