@@ -24,8 +24,8 @@ pub(super) type Agenda = BTreeMap<(Tick, ItemId), Place>;
 /// more than keeping it. Tests compact all the time.
 const SMALL: usize = if cfg!(test) { 4 } else { 8_192 };
 
-/// A shelf is compacted when it has this many times the places it needs.
-const SPARSE: usize = 8;
+/// A shelf is compacted when it has this many times the places it needs. Tests compact while several lanes are left.
+const SPARSE: usize = if cfg!(test) { 2 } else { 8 };
 
 #[derive(Debug, Clone, Copy)]
 struct List {
