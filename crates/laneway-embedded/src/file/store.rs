@@ -16,9 +16,9 @@ use super::disk::Disk;
 use super::index::{Patience, Snapshot};
 use super::lock::DirectoryLock;
 use super::log::{Log, LogReader, Mark};
-use super::options::FileOptions;
+use super::options::{Background, FileOptions};
 use super::read::Hints;
-use super::state::{FileState, Footers};
+use super::state::{FileState, Footers, Published};
 use crate::clock::StoreClock;
 use crate::machine::Now;
 use crate::wakeups::LocalWakeups;
@@ -56,6 +56,7 @@ pub(crate) struct Shared {
     pub(crate) log: Log,
     pub(crate) reader: LogReader,
     pub(crate) footers: Arc<Footers>,
+    pub(crate) published: Arc<Published>,
     pub(crate) hints: Hints,
     pub(crate) commit_hints: Hints,
     /// What the state was last checkpointed as, to go back to when the disk fails.
@@ -210,8 +211,14 @@ impl FileStore {
     }
 
     /// Writes a checkpoint now: the next start replays nothing before this moment.
+    ///
+    /// With [`Background::Manual`] it also prepares and recycles segments, which a thread does otherwise.
     pub fn checkpoint(&self) -> Result<()> {
-        self.inner.checkpointer.run(self.shared())
+        let checkpoint = self.inner.checkpointer.run(self.shared());
+        if self.shared().options.background == Background::Manual {
+            while self.shared().log.upkeep() {}
+        }
+        checkpoint
     }
 
     /// Closes the store in order: the queue is served, a checkpoint is written, the log is ended. Other handles

@@ -3,12 +3,15 @@
 
 mod actor;
 mod child;
+mod failing_calls;
 mod killed;
 mod kills;
 mod lives;
 mod oracle;
 mod picture;
+mod planted;
 mod power_cuts;
+mod real_power;
 mod settle;
 mod world;
 

@@ -55,7 +55,7 @@ impl Oracle {
         self.counts.get(&sort).copied().unwrap_or(0)
     }
 
-    async fn step(&mut self, actor: usize) -> (Sort, String) {
+    pub(crate) async fn step(&mut self, actor: usize) -> (Sort, String) {
         let territory = &self.world.territories[actor];
         let step = Actor { store: &self.store, territory, seed: self.seed }.step(self.done[actor]).await;
         self.done[actor] += 1;
