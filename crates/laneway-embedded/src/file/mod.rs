@@ -21,7 +21,9 @@ mod seam;
 mod state;
 mod store;
 mod transitions;
+mod verify;
 
 pub use backup::Backup;
 pub use options::{Background, FileOptions, SyncMode};
 pub use store::FileStore;
+pub use verify::{Finding, FindingKind, Place, VerifyReport, verify, verify_on};

@@ -97,6 +97,7 @@ fn open(
     state.end = opened.writer.end();
     state.finish_load(opened.reader.clone(), Arc::clone(&footers));
     let clock = StoreClock::resume(clock, state.clock_mark);
+    let published = Arc::clone(&state.published);
     let tails_in_memory = state.tails.is_complete();
     let shared = Arc::new(Shared {
         dir: dir.to_owned(),
@@ -110,6 +111,7 @@ fn open(
         log: opened.log,
         reader: opened.reader,
         footers,
+        published,
         hints: Hints::default(),
         commit_hints: Hints::default(),
         base: Mutex::new(base),
@@ -269,6 +271,7 @@ pub(super) fn reload(shared: &Shared, state: &mut FileState) -> Result<()> {
             durable.replay(frame).map_err(read_error)?;
         }
     }
+    durable.published = Arc::clone(&shared.published);
     durable.contents = std::mem::take(&mut state.contents);
     // Whoever has seen the group that failed waits for a number that never comes, and is told so.
     durable.groups = shared.durable.borrow().groups;

@@ -1,14 +1,14 @@
 //! Reading a page: find the place under the lock, walk the log without it, complete the page under it again.
 
 use laneway_core::limits::{PAGE_BYTES_MAX, PAGE_MAX};
-use laneway_core::store::{Page, Read, ReadFrom};
+use laneway_core::store::{Entry, Page, Read, ReadFrom};
 use laneway_core::{Event, EventId, JobMark, Mode, Result, Shard, StoreError};
 use parking_lot::Mutex;
 
 use hashbrown::HashMap;
 
 use super::log::Position;
-use super::state::{FAR_IDS, FileState, events_from, job_marks as find_marks, resolve};
+use super::state::{FAR_IDS, FileState, PlainPage, events_from, job_marks as find_marks, resolve};
 use super::store::Shared;
 use crate::machine::{self, State};
 
@@ -54,6 +54,9 @@ struct Plan {
 
 /// Reads a page of events.
 pub(super) async fn read(shared: &Shared, read: Read) -> Result<Page> {
+    if let Some(page) = shared.published.plain_page(&read) {
+        return read_plain(shared, &read, page);
+    }
     let (plan, events) = look(shared, &read)?;
     let complete = |state: &FileState, now| {
         let entries = events.into_iter().map(|event| machine::read::entry(state, read.shard, plan.mode, event));
@@ -80,6 +83,25 @@ pub(super) fn events(shared: &Shared, shard: Shard, after: EventId, limit: usize
             answer => return answer.map(|(_, events)| events),
         }
     }
+}
+
+/// Reads fresh events of a plain queue: nobody waits for the commit thread here, except when a place must be
+/// looked up.
+fn read_plain(shared: &Shared, read: &Read, page: PlainPage) -> Result<Page> {
+    let ReadFrom::After(after) = read.from else { return Err(gone(read.shard)) };
+    let mut start = None;
+    if after < page.head && read.limit > 0 {
+        start = shared.hints.take(read.shard, after);
+    }
+    let found = start.map(|start| collect(shared, read, start, page.head));
+    let entries = match found {
+        Some(Ok(events)) => events,
+        None if after >= page.head || read.limit == 0 => Vec::new(),
+        Some(Err(StoreError::Trimmed { .. })) | None => look(shared, read)?.1,
+        Some(Err(error)) => return Err(error),
+    };
+    let entries = entries.into_iter().map(Entry::Event).collect();
+    Ok(Page { entries, head: page.head, request_no: page.request_no, next_due: None, states: Vec::new() })
 }
 
 /// Plans and walks. A trim may give back the segment under a walk or under a hint: then it looks again.
@@ -134,7 +156,7 @@ fn plan(shared: &Shared, read: &Read) -> Result<Plan> {
     let first = first_wanted(read).map(|id| id.max(info.trimmed.next()));
     let stream = state.stream(read.shard.stream);
     let mode = stream.map(|stream| stream.settings.mode).ok_or_else(|| gone(read.shard))?;
-    let head = state.durable_head(read.shard).ok_or_else(|| gone(read.shard))?;
+    let head = shared.published.head(read.shard).ok_or_else(|| gone(read.shard))?;
     let Some(first) = first.filter(|first| *first <= head && read.limit > 0) else {
         return Ok(Plan { head, mode, start: None });
     };

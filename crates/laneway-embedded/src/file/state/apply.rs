@@ -86,7 +86,7 @@ impl FileState {
             Record::Advance(seat, head, passed) => self.apply_advance(seat, head, &passed),
             Record::Tail(shard, key, tail) => self.tails.set(shard, &key, tail),
             // Found by the contents of its segment, not by the state.
-            Record::JobEnd(..) => {}
+            Record::JobEnds(..) => {}
             Record::Put(key, value) => self.rows.put(&key, Bytes::copy_from_slice(&value)),
             Record::Delete(key) => self.rows.delete(&key),
             Record::Forget(prefix) => self.rows.forget(&prefix),
@@ -115,10 +115,12 @@ pub(crate) fn contents_of(frame: &Frame) -> Result<FrameContents, LogError> {
                 let run: Option<(EventId, EventId)> = run_of(section).map_err(|Malformed| senseless(frame, at))?;
                 contents.runs.extend(run.map(|(first, last)| (shard, first, last)));
             }
-            Some((at, Record::JobEnd(shard, stored))) => {
-                let at = u32::try_from(at).expect("frames are shorter than a segment");
-                contents.ends.push((shard, stored.end.id, at));
-                contents.keep_until = contents.keep_until.max(stored.keep_until);
+            Some((_, Record::JobEnds(shard, ends))) => {
+                for (at, stored) in ends {
+                    let at = u32::try_from(at).expect("frames are shorter than a segment");
+                    contents.ends.push((shard, stored.end.id, at));
+                    contents.keep_until = contents.keep_until.max(stored.keep_until);
+                }
             }
             Some(_) => {}
             None => return Ok(contents),

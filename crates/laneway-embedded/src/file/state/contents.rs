@@ -94,9 +94,9 @@ impl SegmentContents {
             }
             contents.last = *last;
         }
-        for (shard, id, at) in &frame.ends {
-            let end = EndPlace { id: *id, frame: offset, at: *at };
-            self.shards.entry(*shard).or_default().insert_end(end);
+        for ends in frame.ends.chunk_by(|(one, ..), (other, ..)| one == other) {
+            let contents = self.shards.entry(ends[0].0).or_default();
+            ends.iter().for_each(|(_, id, at)| contents.insert_end(EndPlace { id: *id, frame: offset, at: *at }));
         }
         self.keep_until = self.keep_until.max(frame.keep_until);
     }

@@ -11,6 +11,7 @@ use laneway_core::{EventId, Incarnation, JobMark, Result, Seat, Shard, ShardInfo
 
 use super::contents::{Contents, FrameContents};
 use super::footer::Footers;
+use super::published::{Published, PublishedShard};
 use super::records::Records;
 use super::resident::{self, Resident};
 use super::rows::{RowChanges, Rows};
@@ -34,8 +35,8 @@ pub(crate) struct FileState {
     pub(crate) contents: Contents,
     /// Where events and job ends are read from; set once the log is open.
     log: Option<(LogReader, Arc<Footers>)>,
-    /// Last durable id of each shard: what readers may see.
-    durable_heads: HashMap<Shard, EventId>,
+    /// What readers may see without looking here.
+    pub(crate) published: Arc<Published>,
     /// What the call being applied has looked up before: jobs of one shard, by event id.
     pub(crate) known_jobs: Option<(Shard, Vec<(EventId, JobMark)>)>,
     pub(super) group: Group,
@@ -62,9 +63,11 @@ pub(super) struct Group {
     pub(super) records: Records,
     pub(super) contents: FrameContents,
     /// Ends of jobs that are not in the log yet.
-    pub(super) ends: HashMap<(Shard, EventId), StoredEnd>,
+    pub(super) ends: Vec<(Shard, StoredEnd)>,
     /// Shards changed as a whole: an adoption raises the head without an event.
     pub(super) reshaped: Vec<Shard>,
+    /// Seats that were made, removed or asked for something.
+    pub(super) asked: Vec<Seat>,
     pub(super) topics: Vec<Topic>,
 }
 
@@ -93,7 +96,7 @@ impl FileState {
             tails: Tails::new(tail_cache),
             contents: Contents::default(),
             log: None,
-            durable_heads: HashMap::new(),
+            published: Arc::default(),
             known_jobs: None,
             group: Group::default(),
             groups: 0,
@@ -118,7 +121,8 @@ impl FileState {
     /// After replay: everything there is, is durable, and older things are read from here.
     pub(crate) fn finish_load(&mut self, reader: LogReader, footers: Arc<Footers>) {
         self.log = Some((reader, footers));
-        self.durable_heads = self.shards.iter().map(|(shard, info)| (*shard, info.head)).collect();
+        self.published.set_shards(self.shards.keys().map(|shard| (*shard, self.to_publish(*shard))));
+        self.published.set_requests(self.seats.iter().map(|(seat, state)| (*seat, Some(state.head.request_no))));
     }
 
     pub(super) fn reader(&self) -> &LogReader {
@@ -129,10 +133,10 @@ impl FileState {
         &self.log.as_ref().expect("set when loading finished").1
     }
 
-    /// Last id of a shard that readers may see; `None` if there is no such shard.
-    pub(crate) fn durable_head(&self, shard: Shard) -> Option<EventId> {
-        self.shards.get(&shard)?;
-        Some(self.durable_heads.get(&shard).copied().unwrap_or(EventId(0)))
+    /// A shard as readers may see it once everything applied is durable; `None` if there is no such shard.
+    fn to_publish(&self, shard: Shard) -> Option<PublishedShard> {
+        let (info, stream) = (self.shards.get(&shard)?, self.streams.get(&shard.stream)?);
+        Some(PublishedShard::new(info.head, info.trimmed, stream.settings.mode, info.scheduled))
     }
 
     /// Wakes these once the group is durable.
@@ -154,14 +158,13 @@ impl FileState {
         if let Some(position) = position {
             self.contents.add(position, time, &self.group.contents);
         }
-        for (shard, _, last) in &self.group.contents.runs {
-            self.durable_heads.insert(*shard, *last);
-        }
-        for shard in self.group.reshaped.drain(..) {
-            if let Some(info) = self.shards.get(&shard) {
-                self.durable_heads.insert(shard, info.head);
-            }
-        }
+        let runs = self.group.contents.runs.iter().map(|(shard, ..)| shard);
+        let shards = runs.chain(&self.group.reshaped);
+        self.published.set_shards(shards.map(|shard| (*shard, self.to_publish(*shard))));
+        let request_no = |seat: &Seat| self.seats.get(seat).map(|state| state.head.request_no);
+        self.published.set_requests(self.group.asked.iter().map(|seat| (*seat, request_no(seat))));
+        self.group.reshaped.clear();
+        self.group.asked.clear();
         frame.clear();
         self.group.frame = frame;
         self.group.contents.clear();

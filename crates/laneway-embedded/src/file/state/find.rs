@@ -155,12 +155,11 @@ pub(super) fn first_since(state: &FileState, shard: Shard, time: Timestamp) -> R
     Ok(found)
 }
 
-fn read_end(reader: &LogReader, shard: Shard, serial: u64, place: EndPlace) -> Result<StoredEnd> {
+fn read_end(reader: &LogReader, serial: u64, place: EndPlace) -> Result<StoredEnd> {
     let position = Position { serial, offset: u64::from(place.frame) };
     let frame = reader.read_at(position).map_err(read_error)?;
-    let (found, stored) =
-        RecordReader::job_end(&frame.body, place.at as usize).map_err(|Malformed| senseless(&frame))?;
-    if found != shard || stored.end.id != place.id {
+    let stored = RecordReader::job_end(&frame.body, place.at as usize).map_err(|Malformed| senseless(&frame))?;
+    if stored.end.id != place.id {
         return Err(read_error(frame.corrupt(place.at as usize, "another job's end lies here")));
     }
     Ok(stored)
@@ -170,11 +169,11 @@ fn read_end(reader: &LogReader, shard: Shard, serial: u64, place: EndPlace) -> R
 pub(super) fn job_end(state: &FileState, shard: Shard, id: EventId) -> Result<Option<StoredEnd>> {
     let places = state.contents.job_end(shard, id);
     if let Some((serial, place)) = places.open {
-        return read_end(state.reader(), shard, serial, place).map(Some);
+        return read_end(state.reader(), serial, place).map(Some);
     }
     for serial in places.sealed {
         if let Some(place) = state.footers().get(serial)?.job_end(shard, id)? {
-            return read_end(state.reader(), shard, serial, place).map(Some);
+            return read_end(state.reader(), serial, place).map(Some);
         }
     }
     Ok(None)
@@ -189,5 +188,5 @@ pub(super) fn job_ends(state: &FileState, shard: Shard, after: EventId, limit: u
     }
     places.sort_by_key(|(_, place)| place.id);
     places.truncate(limit);
-    places.into_iter().map(|(serial, place)| read_end(state.reader(), shard, serial, place)).collect()
+    places.into_iter().map(|(serial, place)| read_end(state.reader(), serial, place)).collect()
 }

@@ -10,6 +10,7 @@ mod contents;
 mod file_state;
 mod find;
 mod footer;
+mod published;
 mod records;
 mod resident;
 mod rows;
@@ -17,8 +18,12 @@ mod rules_view;
 mod tails;
 
 pub(crate) use apply::contents_of;
-pub(crate) use contents::{Contents, Summary};
+pub(crate) use contents::{Contents, SegmentContents, Summary};
 pub(crate) use file_state::FileState;
 pub(crate) use find::{FAR_IDS, events_from, job_marks, read_error, resolve};
 pub(crate) use footer::Footers;
+pub(crate) use published::{PlainPage, Published};
+#[cfg(test)]
+pub(crate) use records::Records;
+pub(crate) use records::{Record, RecordReader};
 pub(crate) use tails::Tails;

@@ -7,6 +7,8 @@
 //!
 //! Records say what changed, not what was asked for: replaying them needs no rule and gives the same state.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use laneway_core::{Event, EventId, JobMark, Key, Partition, Passed, ProcessorId, Seat, Shard, ShardInfo, StreamId, StreamInfo};
 
@@ -22,7 +24,7 @@ pub(crate) const HEAD: usize = 5;
 enum Tag {
     Events = 1,
     Advance = 2,
-    JobEnd = 3,
+    JobEnds = 3,
     Put = 4,
     Delete = 5,
     Forget = 6,
@@ -39,7 +41,7 @@ impl Tag {
         const ALL: [Tag; 12] = [
             Tag::Events,
             Tag::Advance,
-            Tag::JobEnd,
+            Tag::JobEnds,
             Tag::Put,
             Tag::Delete,
             Tag::Forget,
@@ -57,8 +59,8 @@ impl Tag {
 /// Writes records behind each other.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    /// Where the open record of events begins, and its shard.
-    events: Option<(usize, Shard)>,
+    /// Where the open record of events or job ends begins, and its shard: what follows for the same joins it.
+    open: Option<(usize, Tag, Shard)>,
 }
 
 impl Records {
@@ -69,24 +71,30 @@ impl Records {
         end(out, start);
     }
 
-    /// Ends the record of events that is open, if one is.
+    /// Ends the record that is open, if one is.
     pub(crate) fn close(&mut self, out: &mut [u8]) {
-        if let Some((start, _)) = self.events.take() {
+        if let Some((start, ..)) = self.open.take() {
             end(out, start);
         }
     }
 
+    /// Opens a record for items of a shard, unless one is open. Answers whether it began a new one.
+    fn join(&mut self, out: &mut Vec<u8>, tag: Tag, shard: Shard) -> bool {
+        if matches!(self.open, Some((_, open, of)) if open == tag && of == shard) {
+            return false;
+        }
+        self.close(out);
+        let start = begin(out, tag);
+        write_shard(out, shard);
+        self.open = Some((start, tag, shard));
+        true
+    }
+
     /// An event; consecutive ones of a shard share a record. Answers whether it began a new one.
     pub(crate) fn event(&mut self, out: &mut Vec<u8>, shard: Shard, event: &Event) -> bool {
-        let joins = matches!(self.events, Some((_, open)) if open == shard);
-        if !joins {
-            self.close(out);
-            let start = begin(out, Tag::Events);
-            write_shard(out, shard);
-            self.events = Some((start, shard));
-        }
+        let began = self.join(out, Tag::Events, shard);
         codec::event::encode(event, out);
-        !joins
+        began
     }
 
     pub(crate) fn advance(&mut self, out: &mut Vec<u8>, seat: Seat, head: &SeatHead, passed: &Passed) {
@@ -97,14 +105,11 @@ impl Records {
         });
     }
 
-    /// Answers where the record begins in the buffer.
+    /// The end of a job; consecutive ones of a shard share a record. Answers where it begins in the buffer.
     pub(crate) fn job_end(&mut self, out: &mut Vec<u8>, shard: Shard, stored: &StoredEnd) -> usize {
-        self.close(out);
+        self.join(out, Tag::JobEnds, shard);
         let start = out.len();
-        self.write(out, Tag::JobEnd, |out| {
-            write_shard(out, shard);
-            stored.encode(out);
-        });
+        stored.encode(out);
         start
     }
 
@@ -171,9 +176,15 @@ fn end(out: &mut [u8], start: usize) {
     out[start + 1..start + HEAD].copy_from_slice(&len.to_le_bytes());
 }
 
+fn shard_bytes(shard: Shard) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&shard.stream.0.to_le_bytes());
+    bytes[4..].copy_from_slice(&shard.partition.0.to_le_bytes());
+    bytes
+}
+
 fn write_shard(out: &mut Vec<u8>, shard: Shard) {
-    out.u32(shard.stream.0);
-    out.u32(shard.partition.0);
+    out.extend_from_slice(&shard_bytes(shard));
 }
 
 fn write_seat(out: &mut Vec<u8>, seat: Seat) {
@@ -192,7 +203,8 @@ fn write_row_key(out: &mut Vec<u8>, table: Table, key: &[u8]) {
 pub(crate) enum Record {
     Events(EventsSection),
     Advance(Seat, SeatHead, Passed),
-    JobEnd(Shard, StoredEnd),
+    /// Each with its offset in the body.
+    JobEnds(Shard, Vec<(usize, StoredEnd)>),
     Put(Bytes, Bytes),
     Delete(Bytes),
     Forget(Bytes),
@@ -236,8 +248,8 @@ impl RecordReader {
         Self { body, at: 0 }
     }
 
-    /// Tag and content of the next record and its offset; `None` at the end.
-    fn next_raw(&mut self) -> Result<Option<(usize, Tag, Bytes)>, Malformed> {
+    /// Tag, offset and range of the content of the next record; `None` at the end.
+    fn next_raw(&mut self) -> Result<Option<(usize, Tag, Range<usize>)>, Malformed> {
         if self.at == self.body.len() {
             return Ok(None);
         }
@@ -250,40 +262,38 @@ impl RecordReader {
             return Err(Malformed);
         }
         self.at = content.end;
-        Ok(Some((start, tag, self.body.slice(content))))
+        Ok(Some((start, tag, content)))
     }
 
     /// The next record, decoded, and its offset.
     pub(crate) fn next(&mut self) -> Result<Option<(usize, Record)>, Malformed> {
         let Some((at, tag, content)) = self.next_raw()? else { return Ok(None) };
-        decode(tag, content).map(|record| Some((at, record)))
+        decode(tag, &self.body, content).map(|record| Some((at, record)))
     }
 
     /// The next run of events of one shard; everything else is passed over.
     pub(crate) fn next_events(&mut self, shard: Shard) -> Result<Option<EventsSection>, Malformed> {
+        let wanted = shard_bytes(shard);
         while let Some((_, tag, content)) = self.next_raw()? {
-            if tag != Tag::Events {
-                continue;
-            }
-            let mut from = Decoder::new(content);
-            if read_shard(&mut from)? == shard {
-                return Ok(Some(EventsSection { shard, events: from }));
+            if tag == Tag::Events && self.body[content.clone()].starts_with(&wanted) {
+                let events = Decoder::new(self.body.slice(content.start + wanted.len()..content.end));
+                return Ok(Some(EventsSection { shard, events }));
             }
         }
         Ok(None)
     }
 
-    /// The end of a job whose record begins at this offset.
-    pub(crate) fn job_end(body: &Bytes, at: usize) -> Result<(Shard, StoredEnd), Malformed> {
-        let mut reader = Self { body: body.clone(), at };
-        match reader.next()? {
-            Some((_, Record::JobEnd(shard, end))) => Ok((shard, end)),
-            _ => Err(Malformed),
+    /// The end of a job that begins at this offset.
+    pub(crate) fn job_end(body: &Bytes, at: usize) -> Result<StoredEnd, Malformed> {
+        if at > body.len() {
+            return Err(Malformed);
         }
+        StoredEnd::decode(&mut Decoder::new(body.slice(at..)))
     }
 }
 
-fn decode(tag: Tag, content: Bytes) -> Result<Record, Malformed> {
+fn decode(tag: Tag, body: &Bytes, range: Range<usize>) -> Result<Record, Malformed> {
+    let content = body.slice(range.clone());
     let mut from = Decoder::new(content.clone());
     let record = match tag {
         Tag::Events => return Ok(Record::Events(EventsSection { shard: read_shard(&mut from)?, events: from })),
@@ -292,7 +302,13 @@ fn decode(tag: Tag, content: Bytes) -> Result<Record, Malformed> {
             let head = SeatHead::decode(&mut from)?;
             Record::Advance(seat, head, Passed::decode(&mut from)?)
         }
-        Tag::JobEnd => Record::JobEnd(read_shard(&mut from)?, StoredEnd::decode(&mut from)?),
+        Tag::JobEnds => {
+            let (shard, mut ends) = (read_shard(&mut from)?, Vec::new());
+            while !from.is_empty() {
+                ends.push((range.start + from.position(), StoredEnd::decode(&mut from)?));
+            }
+            Record::JobEnds(shard, ends)
+        }
         Tag::Put => {
             let key = from.bytes()?;
             return Ok(Record::Put(key, content.slice(from.position()..)));

@@ -38,6 +38,7 @@ impl State for FileState {
 
     fn remove_stream(&mut self, stream: StreamId) {
         self.group.records.remove_stream(self.group.frame.body_mut(), stream);
+        self.group.reshaped.extend(self.shards.keys().filter(|shard| shard.stream == stream));
         self.apply_remove_stream(stream);
     }
 
@@ -100,18 +101,22 @@ impl State for FileState {
 
     fn put_seat(&mut self, seat: Seat, state: SeatState) {
         self.group.records.seat(self.group.frame.body_mut(), seat, &state);
+        self.group.asked.push(seat);
         self.apply_seat(seat, state);
     }
 
     fn advance_seat(&mut self, seat: Seat, head: SeatHead, passed: &Passed) {
         self.group.records.advance(self.group.frame.body_mut(), seat, &head, passed);
-        let filed = self.seats.get(&seat).is_some_and(|state| state.head.request_no < head.request_no);
-        self.group.topics.extend(filed.then_some(Topic::Seat(seat)));
+        if self.seats.get(&seat).is_some_and(|state| state.head.request_no < head.request_no) {
+            self.group.topics.push(Topic::Seat(seat));
+            self.group.asked.push(seat);
+        }
         self.apply_advance(seat, head, passed);
     }
 
     fn remove_seat(&mut self, seat: Seat) {
         self.group.records.remove_seat(self.group.frame.body_mut(), seat);
+        self.group.asked.push(seat);
         self.apply_remove_seat(seat);
     }
 
@@ -123,20 +128,21 @@ impl State for FileState {
         let at = u32::try_from(at).expect("frames are shorter than a segment");
         group.contents.ends.push((shard, end.end.id, at));
         group.contents.keep_until = group.contents.keep_until.max(end.keep_until);
-        group.ends.insert((shard, end.end.id), end);
+        group.ends.push((shard, end));
     }
 
     fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>> {
-        match self.group.ends.get(&(shard, id)) {
-            Some(end) => Ok(Some(end.clone())),
+        let mut fresh = self.group.ends.iter().rev();
+        match fresh.find(|(found, stored)| *found == shard && stored.end.id == id) {
+            Some((_, stored)) => Ok(Some(stored.clone())),
             None => find::job_end(self, shard, id),
         }
     }
 
     fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>> {
         let mut ends = find::job_ends(self, shard, after, limit)?;
-        let fresh = self.group.ends.iter().filter(|((found, id), _)| *found == shard && *id > after);
-        ends.extend(fresh.map(|(_, end)| end.clone()));
+        let fresh = self.group.ends.iter().filter(|(found, stored)| *found == shard && stored.end.id > after);
+        ends.extend(fresh.map(|(_, stored)| stored.clone()));
         ends.sort_by_key(|stored| stored.end.id);
         ends.truncate(limit);
         Ok(ends)

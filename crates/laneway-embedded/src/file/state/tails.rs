@@ -118,10 +118,15 @@ impl Tails {
     }
 
     pub(crate) fn set(&mut self, shard: Shard, key: &Key, tail: Tail) {
-        match self.dirty.get_mut(&BorrowedKey { shard, key: key.as_ref() }) {
-            Some(slot) => *slot = tail,
-            None => drop(self.dirty.insert(TailKey { shard, key: key.as_ref().into() }, tail)),
+        let borrowed = BorrowedKey { shard, key: key.as_ref() };
+        if let Some(slot) = self.dirty.get_mut(&borrowed) {
+            *slot = tail;
+            return;
         }
+        // A lane that was active before the last checkpoint has its key in memory: no copy of it is needed.
+        let known = self.frozen.get_key_value(&borrowed).or_else(|| self.clean.get_key_value(&borrowed));
+        let owned = known.map_or_else(|| TailKey { shard, key: key.as_ref().into() }, |(key, _)| key.clone());
+        self.dirty.insert(owned, tail);
     }
 
     /// What memory knows: `None` when it must be read, `Some(None)` when there is no such lane.
@@ -165,7 +170,9 @@ impl Tails {
 
     /// Hands out the changes for a checkpoint and goes on collecting in a fresh layer.
     pub(crate) fn freeze(&mut self) -> Arc<TailLayer> {
-        self.frozen = Arc::new(std::mem::take(&mut self.dirty));
+        // The next interval will touch about as many lanes as this one.
+        let next = HashMap::with_capacity(self.dirty.len());
+        self.frozen = Arc::new(std::mem::replace(&mut self.dirty, next));
         Arc::clone(&self.frozen)
     }
 
