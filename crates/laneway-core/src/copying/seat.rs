@@ -7,7 +7,8 @@ use crate::ids::{EventId, Seat};
 use crate::key::Key;
 use crate::lane::LaneName;
 use crate::store::{
-    DeadLetter, Ending, Import, LaneSelect, Lanes, OutboxRow, Query, RequestRow, Rows, Store, TokenRow, Versioned,
+    DeadLetter, Ending, Import, LaneSelect, Lanes, OutboxRow, Query, RequestRow, Rows, Store, TokenRow,
+    Versioned,
 };
 
 /// One seat on its way.
@@ -86,7 +87,8 @@ impl SeatCopy<'_> {
             give: &|dead| Import::Seat(seat, Rows::Dead(dead)),
         };
         let mut written = copy_rows(self.from, self.to, endings, |row| Some(row.clone())).await?;
-        let moved = |row: &DeadLetter| Some(DeadLetter { event: shift.event(row.event.clone()), ..row.clone() });
+        let moved =
+            |row: &DeadLetter| Some(DeadLetter { event: shift.event(row.event.clone()), ..row.clone() });
         written += copy_rows(self.from, self.to, dead, moved).await?;
         Ok(written)
     }

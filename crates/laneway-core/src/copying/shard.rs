@@ -5,10 +5,8 @@ use super::shift::Shift;
 use crate::error::{Result, StoreError};
 use crate::ids::{EventId, Shard};
 use crate::job::JobNumber;
+use crate::store::{Define, EndRow, Import, JobResult, JobState, Jobs, Query, Rows, SeatView, Stash, Store};
 use crate::stream::ShardInfo;
-use crate::store::{
-    Define, EndRow, Import, JobResult, JobState, Jobs, Query, Rows, SeatView, Stash, Store,
-};
 
 /// What the shard says of itself and of its seats.
 pub(super) async fn seats(store: &dyn Store, shard: Shard) -> Result<(ShardInfo, Vec<SeatView>)> {
@@ -130,7 +128,8 @@ impl ShardCopy<'_> {
             open: |rows| if let Rows::Tickets(tickets) = rows { Some(tickets) } else { None },
             give: &|tickets| Import::Shard(shard, Rows::Tickets(tickets)),
         };
-        let mut written = copy_rows(self.from, self.to, drafts, |row| Some(shift.scheduled(row.clone()))).await?;
+        let mut written =
+            copy_rows(self.from, self.to, drafts, |row| Some(shift.scheduled(row.clone()))).await?;
         written += copy_rows(self.from, self.to, tickets, |row| Some(row.clone())).await?;
         Ok(written)
     }
@@ -174,7 +173,8 @@ impl ShardCopy<'_> {
         let (shard, id) = (self.shard, row.end.id);
         let get = Jobs::Get { shard, numbers: vec![JobNumber::Event(id)], results: true };
         let views = self.from.jobs(get).await?;
-        let Some(JobState::Ended { result: Some(result), .. }) = views.into_iter().next().map(|view| view.state)
+        let Some(JobState::Ended { result: Some(result), .. }) =
+            views.into_iter().next().map(|view| view.state)
         else {
             let what = format!("result of event {id} in shard {shard} cannot be read although its job ended");
             return Err(StoreError::Corrupt { what });

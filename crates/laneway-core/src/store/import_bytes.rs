@@ -70,7 +70,11 @@ fn key_bytes(key: Option<&Key>) -> usize {
 
 fn draft_bytes(draft: &Draft) -> usize {
     let dedup = draft.dedup.as_ref().map_or(0, |dedup| dedup.id.len());
-    draft.data.len() + draft.headers.bytes().len() + draft.kind.bytes().len() + key_bytes(draft.key.as_ref()) + dedup
+    draft.data.len()
+        + draft.headers.bytes().len()
+        + draft.kind.bytes().len()
+        + key_bytes(draft.key.as_ref())
+        + dedup
 }
 
 fn lane_bytes(lane: &LaneName) -> usize {
@@ -133,9 +137,9 @@ impl Weighed for RequestRow {
             RequestOp::Extend { claim, .. } => claim.len(),
             RequestOp::Pause { lane, by } => by.len() + lane.as_ref().map_or(0, lane_bytes),
             RequestOp::Resume { lane } => lane.as_ref().map_or(0, lane_bytes),
-            RequestOp::Retry { lane, .. } | RequestOp::Skip { lane, .. } | RequestOp::Redrive { lane, .. } => {
-                lane_bytes(lane)
-            }
+            RequestOp::Retry { lane, .. }
+            | RequestOp::Skip { lane, .. }
+            | RequestOp::Redrive { lane, .. } => lane_bytes(lane),
             RequestOp::Cancel { .. } | RequestOp::Reset(_) => 0,
         };
         ROW_BYTES + op

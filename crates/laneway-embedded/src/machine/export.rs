@@ -6,7 +6,9 @@ use laneway_core::limits::{PAGE_BYTES_MAX, PAGE_MAX};
 use laneway_core::store::{
     DedupName, DedupRow, EndRow, ObjectRow, Source, SourceRow, StoreView, TicketRow, Ticketed, TokenRow,
 };
-use laneway_core::{Bytes, Event, EventId, Key, LaneName, ProcessorId, Result, Seat, Shard, StreamId, TokenId};
+use laneway_core::{
+    Bytes, Event, EventId, Key, LaneName, ProcessorId, Result, Seat, Shard, StreamId, TokenId,
+};
 
 use super::codec::keys::{self, Single};
 use super::codec::{Numbered, Remembered, ScheduledJob, Seen, Stored, Token, Value, load};
@@ -172,7 +174,8 @@ pub(super) fn sided<S: State>(
     let life = gate::seat(state, seat)?.head.incarnation;
     let after = keys::life_number(seat, life, after);
     let rows = page(state, Table::SidedId, &keys::life(seat, life), Some(&after), limit)?;
-    let sided = rows.into_iter().map(|(key, row)| Ok((EventId(keys::last_number(&key)?), LaneName::from_row(row)?)));
+    let sided =
+        rows.into_iter().map(|(key, row)| Ok((EventId(keys::last_number(&key)?), LaneName::from_row(row)?)));
     sided.collect()
 }
 
@@ -185,7 +188,8 @@ pub(super) fn tokens<S: State>(
 ) -> Result<Vec<TokenRow>> {
     gate::seat(state, seat)?;
     let after = after.map(|token| keys::token(seat, token));
-    let rows = page(state, Table::RequestToken, &keys::seat(seat), after.as_ref().map(|key| &key[..]), limit)?;
+    let rows =
+        page(state, Table::RequestToken, &keys::seat(seat), after.as_ref().map(|key| &key[..]), limit)?;
     let tokens = rows.into_iter().map(|(key, row)| {
         let Token { number, until } = Token::from_row(row)?;
         Ok(TokenRow { token: keys::token_of(&key)?, number, until })

@@ -6,7 +6,8 @@
 
 use laneway_core::limits::STREAMS_MAX;
 use laneway_core::store::{
-    DedupRow, EndRow, IMPORTING, Import, ObjectRow, OutboxRow, RequestRow, Rows, ScheduledRow, SeatView, Ticketed,
+    DedupRow, EndRow, IMPORTING, Import, ObjectRow, OutboxRow, RequestRow, Rows, ScheduledRow, SeatView,
+    Ticketed,
 };
 use laneway_core::{
     Bytes, Event, EventId, Fence, LaneRecord, Nonce, Partition, ProcessorId, Refusal, Result, Seat, Shard,
@@ -71,7 +72,8 @@ fn raise<S: State>(state: &mut S, single: Single, number: u32) -> Result<()> {
 
 fn import_stream<S: State>(state: &mut S, stream: StreamInfo) -> Result<StreamId> {
     let id = stream.id;
-    let shards = || (0..stream.settings.partitions).map(|part| Shard { stream: id, partition: Partition(part) });
+    let shards =
+        || (0..stream.settings.partitions).map(|part| Shard { stream: id, partition: Partition(part) });
     if state.stream(id) == Some(&stream) && shards().all(|shard| importing(state, shard).is_ok()) {
         return Ok(id);
     }
@@ -216,12 +218,11 @@ fn begin<S: State>(
     }
     let terms = seats.iter().map(|view| view.progress.fence.term.0 + 1);
     let first_term = Term(terms.max().unwrap_or(0).max(from.first_term.0));
-    let adoptions = from.adoptions;
     let info = ShardInfo { incarnation: IMPORTING, head: from.trimmed, first_term, ..from };
     state.put_shard(shard, info);
     for view in seats {
         let (seat, progress) = (Seat { shard, processor: view.processor }, view.progress);
-        let fence = Fence { term: Term(0), nonce: Nonce(0), version: progress.fence.version, adoptions };
+        let fence = Fence { term: Term(0), nonce: Nonce(0), ..progress.fence };
         let head = SeatHead {
             fence,
             node: Bytes::new(),

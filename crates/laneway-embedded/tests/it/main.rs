@@ -1,6 +1,9 @@
 //! Integration tests of the embedded stores.
 
+mod copying;
 mod file;
 mod log;
 mod memory;
 mod proof;
+mod rich;
+mod verify;

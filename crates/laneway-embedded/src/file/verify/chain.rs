@@ -44,7 +44,9 @@ impl Chains {
             found.push(finding(kind, &[event.id], what));
             // It is not where it belongs, so its lane goes on with it only if it fits there.
             let fits = |last: &Last| follows(event, *last).is_none();
-            if let Some(last) = key.and_then(|key| self.lanes.get_mut(&(shard, key.clone()))).filter(|last| fits(last)) {
+            if let Some(last) =
+                key.and_then(|key| self.lanes.get_mut(&(shard, key.clone()))).filter(|last| fits(last))
+            {
                 *last = Last { id: event.id, seq: event.seq };
             }
             return found;
@@ -88,7 +90,9 @@ impl Chains {
         let hole = ids.holes.iter().position(left_out);
         if id < ids.first || hole.is_some() {
             if let Some((first, last, place)) = hole.map(|at| ids.holes.remove(at)) {
-                let rest = [(first, EventId(id.0 - 1)), (id.next(), last)].into_iter().filter(|(from, to)| from <= to);
+                let rest = [(first, EventId(id.0 - 1)), (id.next(), last)]
+                    .into_iter()
+                    .filter(|(from, to)| from <= to);
                 ids.holes.extend(rest.map(|(from, to)| (from, to, place.clone())));
             }
             return Some((FindingKind::Reorder, format!("it comes after event {}", ids.last)));
@@ -122,7 +126,11 @@ impl Ids {
             let next = next_given(info, EventId(first.0 - 1));
             if next <= *last {
                 let what = format!("ids {first} to {last} are not in the log");
-                found.push(Finding::new(FindingKind::Gap, what).at(place.clone()).of(shard, None, &[next, *last]));
+                found.push(Finding::new(FindingKind::Gap, what).at(place.clone()).of(
+                    shard,
+                    None,
+                    &[next, *last],
+                ));
             }
         }
         found
@@ -147,7 +155,10 @@ fn follows(event: &Event, last: Last) -> Option<Broken> {
     match event.prev {
         Some(prev) if prev == last.id => {}
         Some(prev) if prev > last.id => {
-            let what = format!("its prev is {prev}, which is not in the log; the last one of its lane there is {}", last.id);
+            let what = format!(
+                "its prev is {prev}, which is not in the log; the last one of its lane there is {}",
+                last.id
+            );
             return Some((FindingKind::Gap, vec![last.id, event.id], what));
         }
         other => {

@@ -60,7 +60,10 @@ impl Disk for Overlay {
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        if self.below.exists(dir)? { self.below.list(dir) } else { Ok(Vec::new()) }
+        match self.below.list(dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            names => names,
+        }
     }
 
     fn rename(&self, from: &Path, _to: &Path) -> io::Result<()> {

@@ -65,14 +65,20 @@ impl fmt::Display for VerifyReport {
         )?;
         writeln!(f, "read {} lane ends, {} rows and {} footers", self.tails, self.rows, self.footers)?;
         if self.torn_bytes > 0 {
-            writeln!(f, "{} bytes at the end were never acknowledged; the next start cuts them", self.torn_bytes)?;
+            writeln!(
+                f,
+                "{} bytes at the end were never acknowledged; the next start cuts them",
+                self.torn_bytes
+            )?;
         }
         for finding in &self.findings {
             writeln!(f, "{finding}")?;
         }
         match self.findings.len() as u64 + self.more {
             0 => f.write_str("nothing is wrong"),
-            count if self.more > 0 => write!(f, "{count} findings, of which the first {FINDINGS_MAX} are listed"),
+            count if self.more > 0 => {
+                write!(f, "{count} findings, of which the first {FINDINGS_MAX} are listed")
+            }
             count => write!(f, "{count} findings"),
         }
     }

@@ -6,7 +6,9 @@ use laneway_core::{LaneName, LaneRecord, Result, StoreError};
 
 use crate::machine::Table;
 use crate::machine::codec::keys::Single;
-use crate::machine::codec::{Chunk, Filed, Numbered, Remembered, ScheduledJob, Seen, Stored, Token, Value, Waiting};
+use crate::machine::codec::{
+    Chunk, Filed, Numbered, Remembered, ScheduledJob, Seen, Stored, Token, Value, Waiting,
+};
 
 /// Reads a row under its whole key, which begins with its table.
 pub(super) fn check(key: &[u8], row: Bytes) -> Result<()> {
@@ -26,7 +28,13 @@ pub(super) fn check(key: &[u8], row: Bytes) -> Result<()> {
         _ if is(Table::Dedup) => read::<Remembered>(row),
         _ if is(Table::Source) => read::<Seen>(row),
         _ if is(Table::Schedule) => read::<Waiting>(row),
-        _ if is(Table::Urgent) => if row.len() == 1 { Ok(()) } else { Err(damaged(key)) },
+        _ if is(Table::Urgent) => {
+            if row.len() == 1 {
+                Ok(())
+            } else {
+                Err(damaged(key))
+            }
+        }
         _ if is(Table::ScheduledJob) => read::<ScheduledJob>(row),
         _ if is(Table::JobLife) => read::<Numbered>(row),
         _ if is(Table::Chunk) => read::<Chunk>(row),

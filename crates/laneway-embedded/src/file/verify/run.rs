@@ -39,7 +39,8 @@ use crate::file::state::{FileState, Footers};
 pub fn verify(dir: impl AsRef<Path>) -> Result<VerifyReport> {
     let dir = dir.as_ref();
     check_exists(&ReadOnly, dir)?;
-    let _lock = DirectoryLock::acquire(dir).map_err(|error| StoreError::Down { reason: error.to_string() })?;
+    let _lock =
+        DirectoryLock::acquire(dir).map_err(|error| StoreError::Down { reason: error.to_string() })?;
     verify_on(Arc::new(ReadOnly), dir)
 }
 
@@ -125,7 +126,9 @@ fn read_log(
 /// What the log says is wrong with it; anything else than its bytes is no finding but an error.
 fn damage(dir: &Path, error: LogError) -> Result<Finding> {
     let (file, offset, what) = match error {
-        LogError::Corrupt { file, offset, what } => (file, offset, format!("{what}; what follows was not read")),
+        LogError::Corrupt { file, offset, what } => {
+            (file, offset, format!("{what}; what follows was not read"))
+        }
         LogError::Newer { ref file, .. } => (file.clone(), 0, error.to_string()),
         other => return Err(StoreError::Down { reason: other.to_string() }),
     };

@@ -32,7 +32,10 @@ pub(super) fn check(state: &FileState, chains: &Chains, report: &mut VerifyRepor
         let tail = state.tail(shard, key)?;
         if tail.is_none_or(|tail| tail.id != last.id || Some(tail.seq) != last.seq) {
             let end = tail.map_or_else(|| "nowhere".to_owned(), |tail| format!("at event {}", tail.id));
-            let what = format!("the lane ends {end} by the index and the log after it, but its last event is {}", last.id);
+            let what = format!(
+                "the lane ends {end} by the index and the log after it, but its last event is {}",
+                last.id
+            );
             report.add(Finding::new(FindingKind::Mismatch, what).of(shard, Some(key), &[last.id]));
         }
     }
@@ -50,7 +53,10 @@ fn check_shard(state: &FileState, chains: &Chains, shard: Shard, report: &mut Ve
     let ids = chains.ids(shard);
     match ids {
         None if first <= info.head => {
-            report.add(gap(&[first, info.head], format!("none of the events {first} to {} is in the log", info.head)));
+            report.add(gap(
+                &[first, info.head],
+                format!("none of the events {first} to {} is in the log", info.head),
+            ));
         }
         Some(ids) if ids.first > first => {
             let what = format!("the first event in the log is {}, but {first} is not trimmed", ids.first);
@@ -61,7 +67,8 @@ fn check_shard(state: &FileState, chains: &Chains, shard: Shard, report: &mut Ve
     if let Some(ids) = ids {
         ids.missing(shard, info).into_iter().for_each(|finding| report.add(finding));
         let next = next_given(info, ids.last);
-        let what = format!("the last event in the log is {}, but the shard's last id is {}", ids.last, info.head);
+        let what =
+            format!("the last event in the log is {}, but the shard's last id is {}", ids.last, info.head);
         if ids.last > info.head {
             report.add(Finding::new(FindingKind::Mismatch, what).of(shard, None, &[info.head, ids.last]));
         } else if next <= info.head && first <= info.head {
@@ -76,7 +83,8 @@ fn check_shard(state: &FileState, chains: &Chains, shard: Shard, report: &mut Ve
         let floor = seat.window.floor();
         if floor > info.head {
             let seat = Seat { shard, processor };
-            let what = format!("seat {seat} has passed everything up to {floor}, but the last id is {}", info.head);
+            let what =
+                format!("seat {seat} has passed everything up to {floor}, but the last id is {}", info.head);
             report.add(Finding::new(FindingKind::Mismatch, what).of(shard, None, &[info.head, floor]));
         }
     }
@@ -135,7 +143,11 @@ pub(super) fn check_results(
         for index in 0..chunks {
             if state.get(Table::Chunk, &keys::chunk(shard, id, nonce, index))?.is_none() {
                 let what = format!("chunk {index} of {chunks} of the job's result is not there");
-                report.add(Finding::new(FindingKind::Mismatch, what).at(place.clone()).of(shard, None, &[id]));
+                report.add(Finding::new(FindingKind::Mismatch, what).at(place.clone()).of(
+                    shard,
+                    None,
+                    &[id],
+                ));
             }
         }
     }

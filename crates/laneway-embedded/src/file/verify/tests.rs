@@ -6,8 +6,8 @@ use std::sync::Arc;
 use futures::executor::block_on;
 use laneway_core::store::{Append, Define, JobEnd, JobResult};
 use laneway_core::{
-    Bytes, Draft, Event, EventId, Key, Kind, ManualClock, Nonce, Partition, ProcessorId, Seat, Seq, Shard, StartAt, Store,
-    StreamId, StreamSettings, Terminal, Timestamp, Window,
+    Bytes, Draft, Event, EventId, Key, Kind, ManualClock, Nonce, Partition, ProcessorId, Seat, Seq, Shard,
+    StartAt, Store, StreamId, StreamSettings, Terminal, Timestamp, Window,
 };
 
 use super::{FindingKind, VerifyReport, verify};
@@ -26,8 +26,8 @@ fn key(name: &str) -> Key {
 /// A closed store with three events in lane `a` and two in lane `b`: ids 1 to 5.
 fn healthy() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let store =
-        FileStore::open_with(folder.path(), FileOptions::default(), Arc::new(ManualClock::default())).unwrap();
+    let store = FileStore::open_with(folder.path(), FileOptions::default(), Arc::new(ManualClock::default()))
+        .unwrap();
     let settings = StreamSettings { partitions: 1, ..StreamSettings::default() };
     let stream = Define::Stream { name: "orders".to_owned(), expect: None, settings };
     let processor = Define::Processor {
@@ -127,7 +127,13 @@ fn events_that_follow_are_no_finding() {
 #[test]
 fn a_missing_event_is_a_gap_of_its_lane_and_of_the_ids() {
     let report = after(&[event(7, Some(6), 5, "a")]);
-    check(&report, &[FindingKind::Gap, FindingKind::Gap], Some("a"), &[4, 7], "its prev is 6, which is not in the log");
+    check(
+        &report,
+        &[FindingKind::Gap, FindingKind::Gap],
+        Some("a"),
+        &[4, 7],
+        "its prev is 6, which is not in the log",
+    );
     assert!(report.findings[1].to_string().contains("ids 6 to 6 are not in the log"), "{report}");
 }
 
@@ -148,7 +154,13 @@ fn the_first_event_of_a_lane_that_follows_one_which_never_was_is_a_gap() {
 #[test]
 fn two_events_that_follow_the_same_one_are_a_fork() {
     let report = after(&[event(6, Some(2), 3, "a")]);
-    check(&report, &[FindingKind::Fork], Some("a"), &[4, 6], "it follows event 2, which event 4 or one before it follows");
+    check(
+        &report,
+        &[FindingKind::Fork],
+        Some("a"),
+        &[4, 6],
+        "it follows event 2, which event 4 or one before it follows",
+    );
     let report = after(&[event(6, None, 1, "a")]);
     check(&report, &[FindingKind::Fork], Some("a"), &[4, 6], "it follows nothing");
 }
@@ -185,7 +197,10 @@ fn progress_beyond_the_last_event_is_a_mismatch() {
     write(folder.path(), |records, out| records.seat(out, seat, &state));
     let report = verify(folder.path()).unwrap();
     assert_eq!(report.findings.len(), 1, "{report}");
-    assert!(report.findings[0].to_string().contains("has passed everything up to 9, but the last id is 5"), "{report}");
+    assert!(
+        report.findings[0].to_string().contains("has passed everything up to 9, but the last id is 5"),
+        "{report}"
+    );
 }
 
 #[test]
@@ -210,7 +225,9 @@ fn a_result_without_its_chunks_is_a_mismatch() {
 #[test]
 fn a_row_that_is_not_what_its_table_holds_is_damage() {
     let folder = healthy();
-    write(folder.path(), |records, out| records.put(out, crate::machine::Table::Outbox, b"some key", b"no emit"));
+    write(folder.path(), |records, out| {
+        records.put(out, crate::machine::Table::Outbox, b"some key", b"no emit")
+    });
     let report = verify(folder.path()).unwrap();
     assert_eq!(report.findings.len(), 1, "{report}");
     assert!(report.has(FindingKind::Damage), "{report}");
@@ -227,7 +244,10 @@ fn a_flipped_bit_is_damage_with_file_and_offset() {
     let report = verify(folder.path()).unwrap();
     assert_eq!(report.findings.len(), 1, "{report}");
     let place = report.findings[0].place.clone().unwrap();
-    assert_eq!((report.findings[0].kind, place.file), (FindingKind::Damage, PathBuf::from("log/00000000000000000001.seg")));
+    assert_eq!(
+        (report.findings[0].kind, place.file),
+        (FindingKind::Damage, PathBuf::from("log/00000000000000000001.seg"))
+    );
     assert!(place.offset <= at as u64, "{report}");
 }
 
@@ -237,7 +257,8 @@ fn a_damaged_index_is_damage_and_the_log_is_read_all_the_same() {
     let path = folder.path().join("index.redb");
     let mut bytes = std::fs::read(&path).unwrap();
     // Every value of the index holds its key in clear; the tail of lane `a` ends with its checksum.
-    let at = bytes.windows(9).rposition(|window| window == b"\0\0\0\x01\0\0\0\0a").expect("the tail is there");
+    let at =
+        bytes.windows(9).rposition(|window| window == b"\0\0\0\x01\0\0\0\0a").expect("the tail is there");
     bytes[at + 10] ^= 0x40;
     std::fs::write(&path, &bytes).unwrap();
     let report = verify(folder.path()).unwrap();

@@ -146,7 +146,11 @@ impl<'a> Walk<'a> {
 }
 
 /// Whether a footer says what its segment holds; `None` if there is none.
-fn check_footer(footers: &Footers, serial: u64, mut contents: SegmentContents) -> laneway_core::Result<Option<bool>> {
+fn check_footer(
+    footers: &Footers,
+    serial: u64,
+    mut contents: SegmentContents,
+) -> laneway_core::Result<Option<bool>> {
     if footers.serials()?.binary_search(&serial).is_err() {
         return Ok(None);
     }
