@@ -14,9 +14,12 @@ use parking_lot::Mutex;
 use super::commit::Cost;
 use super::index::{Index, Meta};
 use super::log::Space;
-use super::state::{FileState, Summary, Tails};
+use super::state::{FileState, Summary, TailKey};
 use super::store::{Base, Shared};
 use crate::machine::State;
+
+/// How many tails are read under one lock.
+const TAILS_AT_ONCE: usize = 256;
 
 /// Writes checkpoints, one at a time.
 #[derive(Debug)]
@@ -80,21 +83,22 @@ impl Checkpointer {
         let index = self.index.lock();
         let bytes = shared.log_bytes.load(Ordering::Relaxed);
         let cost = Cost { space: Space::Reserve, bytes: 0, first: true, synced: true };
-        let (frozen, clean) = shared.call_blocking(cost, |state| (state.freeze(), state.tails.clean()))?;
+        let frozen = shared.call_blocking(cost, FileState::freeze)?;
+        let tails = collect_tails(shared, &frozen.tails);
+        // A tail may be of a group that came after the freeze: it must be durable before the index has it.
+        shared.call_blocking(cost, |_| ())?;
         let meta =
             Meta { store: self.store, incarnation: self.incarnation, mark: frozen.end, clock: frozen.clock_mark };
-        let tails = Arc::clone(&frozen.tails);
-        let written = index.write(&meta, &frozen.into_write()).and_then(|()| index.snapshot());
+        let written = index.write(&meta, &frozen.into_write(tails)).and_then(|()| index.snapshot());
         let snapshot = match written {
             Ok(snapshot) => snapshot,
             Err(error) => return Err(stop_for_good(shared, error)),
         };
-        let next_clean = Tails::next_clean(&clean.0, &tails, clean.1);
         let outdated = {
             let mut state = shared.state.write();
             *shared.base.lock() = Base { index: Arc::clone(&snapshot), end: meta.mark };
             state.rows.rebase(Some(Arc::clone(&snapshot)));
-            let outdated = state.tails.rebase(snapshot, next_clean);
+            let outdated = state.tails.rebase(snapshot);
             shared.tails_in_memory.store(state.tails.is_complete(), Ordering::Release);
             outdated
         };
@@ -138,6 +142,16 @@ impl Checkpointer {
         }
         Ok(())
     }
+}
+
+/// The tails of lanes that changed, a few at a time, so that no commit waits for long.
+fn collect_tails(shared: &Shared, changed: &[TailKey]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut tails = Vec::with_capacity(changed.len());
+    for keys in changed.chunks(TAILS_AT_ONCE) {
+        let state = shared.state.read();
+        tails.extend(state.tails.collect(keys, |shard| state.shard(shard).is_some()));
+    }
+    tails
 }
 
 /// Whether every event of a segment is trimmed and every job end in it is past its life.

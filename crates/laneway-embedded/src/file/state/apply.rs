@@ -19,7 +19,6 @@ impl FileState {
         if let (Some(key), Some(tail)) = (&event.key, Tail::of(event)) {
             self.tails.set(shard, key, tail);
         }
-        self.changed.shards.insert(shard);
     }
 
     pub(super) fn apply_advance(&mut self, seat: Seat, head: SeatHead, passed: &Passed) {
@@ -42,7 +41,6 @@ impl FileState {
         let shards: Vec<Shard> = self.shards.keys().filter(|shard| shard.stream == stream).copied().collect();
         for shard in shards {
             self.shards.remove(&shard);
-            self.tails.forget(shard);
             self.changed.shards.insert(shard);
             self.changed.removed_shards.push(shard);
         }
@@ -79,6 +77,7 @@ impl FileState {
         match record {
             Record::Events(section) => {
                 let shard = section.shard;
+                self.changed.shards.insert(shard);
                 for event in section.events() {
                     self.apply_event(shard, &event?);
                 }

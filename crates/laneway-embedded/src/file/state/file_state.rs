@@ -15,7 +15,7 @@ use super::published::{Published, PublishedShard};
 use super::records::Records;
 use super::resident::{self, Resident};
 use super::rows::{RowChanges, Rows};
-use super::tails::{self, TailLayer, Tails, shard_prefix};
+use super::tails::{TailKey, Tails, shard_prefix};
 use crate::file::index::{CheckpointWrite, Snapshot};
 use crate::clock::ClockMark;
 use crate::file::log::{FrameBuffer, LogReader, Mark, Position};
@@ -75,7 +75,8 @@ pub(super) struct Group {
 #[derive(Debug)]
 pub(crate) struct Frozen {
     rows: Arc<RowChanges>,
-    pub(crate) tails: Arc<TailLayer>,
+    /// Lanes whose tails are to be read and written.
+    pub(crate) tails: Vec<TailKey>,
     resident: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     forgotten_tails: Vec<Vec<u8>>,
     /// The log up to here is contained.
@@ -198,9 +199,8 @@ impl FileState {
 }
 
 impl Frozen {
-    /// As the index wants it. Sorted, because a tree takes sorted keys fastest.
-    pub(crate) fn into_write(self) -> CheckpointWrite {
-        let mut tails: Vec<_> = self.tails.iter().map(|(key, tail)| (key.bytes(), tails::encode(tail))).collect();
+    /// As the index wants it, with the tails read meanwhile. Sorted, because a tree takes sorted keys fastest.
+    pub(crate) fn into_write(self, mut tails: Vec<(Vec<u8>, Vec<u8>)>) -> CheckpointWrite {
         tails.sort_unstable();
         CheckpointWrite {
             resident: self.resident,

@@ -26,4 +26,4 @@ pub(crate) use published::{PlainPage, Published};
 #[cfg(test)]
 pub(crate) use records::Records;
 pub(crate) use records::{Record, RecordReader};
-pub(crate) use tails::Tails;
+pub(crate) use tails::TailKey;

@@ -70,6 +70,7 @@ impl State for FileState {
         if group.records.event(group.frame.body_mut(), shard, &event) {
             group.contents.runs.push((shard, event.id, event.id));
             group.topics.push(Topic::Shard(shard));
+            self.changed.shards.insert(shard);
         } else if let Some(run) = group.contents.runs.last_mut() {
             run.2 = event.id;
         }

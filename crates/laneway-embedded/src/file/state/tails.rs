@@ -1,14 +1,17 @@
 //! Tails: the end of every lane ever seen, of which only the active ones are in memory.
 //!
-//! Layers, newest first: `dirty` (since the last checkpoint began), `frozen` (being written by one), `clean`
-//! (written by recent ones), `fetched` (read from the index, also "there is none"), and the index itself. Cold
+//! A lane that was active lately is in `live`, one that was before that in `old`; below them lies the index. Cold
 //! tails are looked up by the caller's thread before its append reaches the commit thread ([`Tails::missing`],
-//! [`Tails::warm`]); the commit thread finds them in memory. `clean` is replaced as a whole, built by the
-//! checkpoint thread, so that no checkpoint holds up a commit.
+//! [`Tails::warm`]); the commit thread finds them in memory with one look.
+//!
+//! A checkpoint takes the list of changed lanes in one step and reads their tails afterwards, a few at a time,
+//! while work goes on. So a tail in the index may be newer than the checkpoint's place in the log, though never
+//! newer than what is durable: replay from that place sets it again, to the same or a later one.
 //!
 //! The whole interface to what lies below is three calls (get many, write at a checkpoint, position), so that
 //! sorted runs can take redb's place when millions of keys are active at once.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -67,17 +70,27 @@ pub(crate) fn parse_shard(bytes: &[u8]) -> Option<Shard> {
     Some(Shard { stream: StreamId(stream), partition: Partition(partition) })
 }
 
-pub(crate) type TailLayer = HashMap<TailKey, Tail>;
+/// A lane in memory. Without a tail it is known not to exist.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    tail: Option<Tail>,
+    /// In which interval between checkpoints it last changed.
+    changed: u64,
+}
+
+type Layer = HashMap<TailKey, Slot>;
 
 /// All tails.
 #[derive(Debug)]
 pub(crate) struct Tails {
-    dirty: TailLayer,
-    frozen: Arc<TailLayer>,
-    clean: Arc<TailLayer>,
-    fetched: HashMap<TailKey, Option<Tail>>,
-    /// Most tails in `clean`, and in `fetched`.
-    cache_len: usize,
+    live: Layer,
+    old: Layer,
+    /// Lanes that changed since the last checkpoint began.
+    changed: Vec<TailKey>,
+    /// Number of the interval between checkpoints, from 1: a slot that was only read has none.
+    interval: u64,
+    /// Lanes in `live` from which on it becomes `old`, at the next checkpoint.
+    live_max: usize,
     /// Whether every tail there is lies in memory: then a miss is an answer.
     complete: bool,
     index: Option<Arc<Snapshot>>,
@@ -85,20 +98,14 @@ pub(crate) struct Tails {
     epoch: u64,
 }
 
-/// The clean layer after a checkpoint, built outside the lock.
-pub(crate) struct NextClean {
-    layer: Arc<TailLayer>,
-    forgets: bool,
-}
-
 impl Tails {
     pub(crate) fn new(cache_len: usize) -> Self {
         Self {
-            dirty: HashMap::new(),
-            frozen: Arc::default(),
-            clean: Arc::default(),
-            fetched: HashMap::new(),
-            cache_len,
+            live: HashMap::new(),
+            old: HashMap::new(),
+            changed: Vec::new(),
+            interval: 1,
+            live_max: cache_len / 2,
             complete: true,
             index: None,
             epoch: 0,
@@ -118,25 +125,24 @@ impl Tails {
     }
 
     pub(crate) fn set(&mut self, shard: Shard, key: &Key, tail: Tail) {
-        let borrowed = BorrowedKey { shard, key: key.as_ref() };
-        if let Some(slot) = self.dirty.get_mut(&borrowed) {
-            *slot = tail;
+        let (borrowed, changed) = (BorrowedKey { shard, key: key.as_ref() }, self.interval);
+        if let Some((known, slot)) = self.live.get_key_value_mut(&borrowed) {
+            if slot.changed != changed {
+                self.changed.push(known.clone());
+            }
+            *slot = Slot { tail: Some(tail), changed };
             return;
         }
-        // A lane that was active before the last checkpoint has its key in memory: no copy of it is needed.
-        let known = self.frozen.get_key_value(&borrowed).or_else(|| self.clean.get_key_value(&borrowed));
-        let owned = known.map_or_else(|| TailKey { shard, key: key.as_ref().into() }, |(key, _)| key.clone());
-        self.dirty.insert(owned, tail);
+        let known = self.old.get_key_value(&borrowed).map(|(known, _)| known.clone());
+        let owned = known.unwrap_or_else(|| TailKey { shard, key: key.as_ref().into() });
+        self.changed.push(owned.clone());
+        self.live.insert(owned, Slot { tail: Some(tail), changed });
     }
 
     /// What memory knows: `None` when it must be read, `Some(None)` when there is no such lane.
     fn in_memory(&self, key: &BorrowedKey<'_>) -> Option<Option<Tail>> {
-        let written = self.dirty.get(key).or_else(|| self.frozen.get(key)).or_else(|| self.clean.get(key));
-        match written {
-            Some(tail) => Some(Some(*tail)),
-            None if self.complete => Some(None),
-            None => self.fetched.get(key).copied(),
-        }
+        let slot = self.live.get(key).or_else(|| self.old.get(key));
+        slot.map(|slot| slot.tail).or(self.complete.then_some(None))
     }
 
     /// The tail of a lane, from the index if need be.
@@ -148,8 +154,7 @@ impl Tails {
         }
     }
 
-    /// Which of these keys would have to be read from the index, and from which one. `None` when memory has
-    /// every tail there is.
+    /// Which of these keys would have to be read from the index, and from which one.
     pub(crate) fn missing<'k>(&self, shard: Shard, keys: impl Iterator<Item = &'k Key>) -> Option<Missing> {
         let index = self.index.as_ref()?;
         let missing = keys.filter(|key| self.in_memory(&BorrowedKey { shard, key: key.as_ref() }).is_none());
@@ -157,62 +162,50 @@ impl Tails {
         (!keys.is_empty()).then(|| Missing { shard, keys, index: Arc::clone(index), epoch: self.epoch })
     }
 
-    /// Keeps looked-up tails, unless a checkpoint has passed since: then they may be outdated.
+    /// Keeps looked-up tails, unless a checkpoint has passed since or memory has a newer one.
     pub(crate) fn warm(&mut self, epoch: u64, found: Vec<(TailKey, Option<Tail>)>) {
         if epoch != self.epoch {
             return;
         }
-        if self.fetched.len() + found.len() > self.cache_len {
-            self.fetched.clear();
+        for (key, tail) in found {
+            if !self.old.contains_key(&key) {
+                self.live.entry(key).or_insert(Slot { tail, changed: 0 });
+            }
         }
-        self.fetched.extend(found);
     }
 
-    /// Hands out the changes for a checkpoint and goes on collecting in a fresh layer.
-    pub(crate) fn freeze(&mut self) -> Arc<TailLayer> {
-        // The next interval will touch about as many lanes as this one.
-        let next = HashMap::with_capacity(self.dirty.len());
-        self.frozen = Arc::new(std::mem::replace(&mut self.dirty, next));
-        Arc::clone(&self.frozen)
+    /// Hands out the lanes that changed, for a checkpoint, and begins the next interval.
+    pub(crate) fn freeze(&mut self) -> Vec<TailKey> {
+        self.interval += 1;
+        let next = Vec::with_capacity(self.changed.len());
+        std::mem::replace(&mut self.changed, next)
     }
 
-    /// What a checkpoint that writes `written` makes of the clean layer; slow, so not under the lock.
-    pub(crate) fn next_clean(clean: &TailLayer, written: &Arc<TailLayer>, cache_len: usize) -> NextClean {
-        if clean.len() + written.len() > cache_len {
-            return NextClean { layer: Arc::clone(written), forgets: !clean.is_empty() };
-        }
-        let mut layer = clean.clone();
-        layer.extend(written.iter().map(|(key, tail)| (key.clone(), *tail)));
-        NextClean { layer: Arc::new(layer), forgets: false }
+    /// The tails of these lanes as they are now, as the index keeps them; lanes of removed shards are left out.
+    pub(crate) fn collect(&self, keys: &[TailKey], exists: impl Fn(Shard) -> bool) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let slot = |key: &TailKey| self.live.get(key).or_else(|| self.old.get(key));
+        let tails = keys.iter().filter(|key| exists(key.shard)).filter_map(|key| Some((key, slot(key)?.tail?)));
+        tails.map(|(key, tail)| (key.bytes(), encode(&tail))).collect()
     }
 
-    /// What [`Tails::next_clean`] starts from.
-    pub(crate) fn clean(&self) -> (Arc<TailLayer>, usize) {
-        (Arc::clone(&self.clean), self.cache_len)
-    }
-
-    /// The frozen tails are in this index now. Answers what is to be dropped outside the lock.
-    pub(crate) fn rebase(&mut self, index: Arc<Snapshot>, next: NextClean) -> impl Sized + use<> {
+    /// What changed before is in this index now. Answers what is to be dropped outside the lock.
+    ///
+    /// What is dropped here lay in `old` since the checkpoint before at least, so this one has written it.
+    pub(crate) fn rebase(&mut self, index: Arc<Snapshot>) -> impl Sized + use<> {
         self.epoch += 1;
         self.index = Some(index);
-        let frozen = std::mem::take(&mut self.frozen);
-        let clean = std::mem::replace(&mut self.clean, next.layer);
-        // What `clean` forgets could be shadowing an outdated entry here.
-        let fetched = if next.forgets { std::mem::take(&mut self.fetched) } else { HashMap::new() };
-        self.complete &= !next.forgets;
-        (frozen, clean, fetched)
-    }
-
-    /// Drops what changed in a removed shard; what was written before goes with the next checkpoint, and nobody
-    /// asks for either again.
-    pub(crate) fn forget(&mut self, shard: Shard) {
-        self.dirty.retain(|key, _| key.shard != shard);
+        if self.live.len() <= self.live_max {
+            return Layer::new();
+        }
+        self.complete &= self.old.is_empty();
+        let live = Layer::with_capacity(self.live.len());
+        std::mem::replace(&mut self.old, std::mem::replace(&mut self.live, live))
     }
 
     /// Tails of a shard after a key, by key. For lists, not for work: it sorts what is in memory.
     pub(crate) fn list(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Key, Tail)>> {
         let after = after.map(AsRef::as_ref);
-        let mut found = std::collections::BTreeMap::new();
+        let mut found = BTreeMap::new();
         if let Some(index) = &self.index {
             let start = TailKey::encode(shard, after.unwrap_or_default());
             let from = if after.is_some() { Bound::Excluded(&start[..]) } else { Bound::Included(&start[..]) };
@@ -220,14 +213,14 @@ impl Tails {
                 found.insert(key[8..].to_vec(), decode(&key, value)?);
             }
         }
-        let full = found.len() == limit;
-        let last = found.keys().next_back().cloned().filter(|_| full);
-        let newer = self.frozen.iter().chain(self.dirty.iter()).filter(|(key, _)| {
+        // Above the last key of a full page the index may have lanes that are not here.
+        let last = found.keys().next_back().cloned().filter(|_| found.len() == limit);
+        let newer = self.old.iter().chain(&self.live).filter(|(key, _)| {
             key.shard == shard
                 && after.is_none_or(|after| *key.key > *after)
                 && last.as_ref().is_none_or(|last| *key.key <= last[..])
         });
-        found.extend(newer.map(|(key, tail)| (key.key.to_vec(), *tail)));
+        found.extend(newer.filter_map(|(key, slot)| Some((key.key.to_vec(), slot.tail?))));
         let named = found.into_iter().take(limit).map(|(key, tail)| Ok((Key::new(key)?, tail)));
         named.collect()
     }

@@ -157,6 +157,10 @@ impl Decoder {
 
     pub(crate) fn bytes(&mut self) -> Result<Bytes, Malformed> {
         let len = self.len()?;
+        // Every slice counts in the buffer that many readers share: none for what is empty.
+        if len == 0 {
+            return Ok(Bytes::new());
+        }
         let end = self.at.checked_add(len).filter(|end| *end <= self.bytes.len()).ok_or(Malformed)?;
         let slice = self.bytes.slice(self.at..end);
         self.at = end;
