@@ -1,6 +1,6 @@
 //! The redb file: open, read at the last checkpoint, write the next one.
 
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -280,10 +280,12 @@ fn range(
     let end = end.map_or(Bound::Unbounded, Bound::Excluded);
     let entries = guarded(Path::new(FILE), "read", || {
         let mut entries = Vec::new();
-        let mut last: Option<Vec<u8>> = None;
+        // In a damaged tree a walk may come back to where it was, and whoever walks page by page must notice too.
+        let mut last: Option<Vec<u8>> = if let Bound::Excluded(start) = start { Some(start.to_vec()) } else { None };
         for entry in table.range::<&[u8]>((start, end))?.take(limit) {
             let (key, value) = entry?;
-            if last.as_deref().is_some_and(|last| last >= key.value()) {
+            let inside = RangeBounds::<[u8]>::contains::<[u8]>(&(start, end), key.value());
+            if !inside || last.as_deref().is_some_and(|last| last >= key.value()) {
                 return Err(redb::Error::Corrupted("keys are not in order".to_owned()));
             }
             last = Some(key.value().to_vec());

@@ -3,7 +3,10 @@
 
 mod actor;
 mod child;
+mod damage;
 mod failing_calls;
+mod folder;
+mod full_disk;
 mod killed;
 mod kills;
 mod lives;
