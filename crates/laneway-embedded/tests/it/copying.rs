@@ -1,4 +1,5 @@
 //! Copies between stores: everything reads the same at the target, and work goes on there.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +13,13 @@ use laneway_core::{
     Block, Clock, CommitId, Due, EventId, Incarnation, JobId, ManualClock, Partition, Seat, Shard, Steady,
     Store, StoreError, StreamId, Term,
 };
-use laneway_embedded::file::verify;
+use laneway_embedded::file::{Background, verify};
 use laneway_embedded::{FileOptions, FileStore, MemoryStore};
 use laneway_testkit::Bench;
 use laneway_testkit::bench::{DraftExt, Place, Snapshot, draft, passed};
 
 use super::rich::{APPLIED, Rich, WAITING, on_file, on_memory, rich};
+use super::verify::leave_as_killed;
 
 const ALL: usize = 10_000;
 
@@ -277,6 +279,27 @@ async fn from_folder_to_folder_everything_survives_a_restart() {
     target.close().unwrap();
     let verified = verify(folder.path().join("target")).unwrap();
     assert!(verified.is_clean(), "{verified}");
+}
+
+#[tokio::test]
+async fn a_target_that_was_killed_after_the_copy_has_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
+    let from = on_memory(&memory(&clock, 1), &clock).await;
+    let made = rich(&from).await;
+    let (live, killed) = (folder.path().join("live"), folder.path().join("killed"));
+    // Without a checkpoint everything comes back from the log alone.
+    let options = FileOptions { background: Background::Manual, ..FileOptions::default() };
+    let target = FileStore::open_with(&live, options, Arc::new(clock.clone())).unwrap();
+    copy(from.store().as_ref(), &target).await.unwrap();
+    leave_as_killed(&live, &killed);
+    let verified = verify(&killed).unwrap();
+    assert!(verified.is_clean(), "{verified}");
+    let to = on_file(&file(&folder, "killed", &clock), &clock).await;
+    for shard in shards(&made) {
+        same(&from, &to, shard).await;
+    }
+    check_producers(&to, &made).await;
 }
 
 #[tokio::test]

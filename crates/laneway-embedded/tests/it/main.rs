@@ -1,6 +1,7 @@
 //! Integration tests of the embedded stores.
 
 mod copying;
+mod example;
 mod file;
 mod log;
 mod memory;

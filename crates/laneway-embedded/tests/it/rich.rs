@@ -1,4 +1,5 @@
 //! A store with some of everything in it: what copies and checks must cope with.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
 //! Verification of folders that a store has worked in.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,15 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         }
     }
     found
+}
+
+/// Puts into another folder what a process that is killed now leaves behind: what the files hold at this moment.
+pub(crate) fn leave_as_killed(live: &Path, killed: &Path) {
+    for (path, bytes) in files(live) {
+        let copy = killed.join(path.strip_prefix(live).unwrap());
+        std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        std::fs::write(copy, bytes).unwrap();
+    }
 }
 
 /// Some of everything, then enough events for several segments, with checkpoints between.
@@ -72,12 +82,7 @@ async fn a_folder_whose_process_was_killed_is_clean() {
     let clock = ManualClock::default();
     let store = FileStore::open_with(&live, options(), Arc::new(clock.clone())).unwrap();
     fill(&store, &clock).await;
-    // What a killed process leaves is what the files hold at that moment.
-    for (path, bytes) in files(&live) {
-        let copy = killed.join(path.strip_prefix(&live).unwrap());
-        std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
-        std::fs::write(copy, bytes).unwrap();
-    }
+    leave_as_killed(&live, &killed);
     let before = files(&killed);
     let report = verify(&killed).unwrap();
     assert!(report.is_clean(), "{report}");

@@ -104,7 +104,10 @@ fn read_log(
     report.lanes = chains.lane_count();
     let opened = match opened {
         Ok(opened) => opened,
-        Err(error) => return Ok(report.add(damage(dir, error)?)),
+        Err(error) => {
+            report.add(damage(dir, error)?);
+            return Ok(());
+        }
     };
     report.segments = opened.log.segments().len() as u64;
     report.torn_bytes = opened.recovered.cut.as_ref().map_or(0, |cut| cut.bytes);

@@ -217,7 +217,9 @@ fn a_result_without_its_chunks_is_a_mismatch() {
         keep: std::time::Duration::from_secs(60),
     };
     let stored = StoredEnd { end, keep_until: Timestamp(u64::MAX) };
-    write(folder.path(), |records, out| drop(records.job_end(out, SHARD, &stored)));
+    write(folder.path(), |records, out| {
+        records.job_end(out, SHARD, &stored);
+    });
     let report = verify(folder.path()).unwrap();
     check(&report, &[FindingKind::Mismatch], None, &[3], "chunk 0 of 1 of the job's result is not there");
 }

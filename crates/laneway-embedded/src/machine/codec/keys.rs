@@ -466,7 +466,7 @@ mod tests {
 
     #[test]
     fn a_place_in_the_schedule_sorts_by_its_clock_then_time_then_number() {
-        let shard = Shard { stream: StreamId(1), partition: laneway_core::Partition(0) };
+        let shard = Shard { stream: StreamId(1), partition: Partition(0) };
         let steady = |due: u64, ticket: u64| schedule_due(shard, Due::Steady(Steady(due)), ticket);
         assert!(steady(255, 9) < steady(256, 1) && steady(256, 1) < steady(256, 2));
         assert!(steady(u64::MAX, 1) < schedule_due(shard, Due::Calendar(Timestamp(0)), 1));
