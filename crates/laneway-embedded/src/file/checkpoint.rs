@@ -82,11 +82,12 @@ impl Checkpointer {
     pub(super) fn run(&self, shared: &Arc<Shared>) -> Result<()> {
         let index = self.index.lock();
         let bytes = shared.log_bytes.load(Ordering::Relaxed);
-        let cost = Cost { space: Space::Reserve, bytes: 0, first: true, synced: true };
+        let cost = Cost { space: Space::Reserve, bytes: 0, first: true, synced: false };
         let frozen = shared.call_blocking(cost, FileState::freeze)?;
         let tails = collect_tails(shared, &frozen.tails);
-        // A tail may be of a group that came after the freeze: it must be durable before the index has it.
-        shared.call_blocking(cost, |_| ())?;
+        // A tail may be of a group that came after the freeze, and with `sync = os` nothing is synced yet: the index
+        // must never be ahead of the log.
+        shared.barrier_blocking()?;
         let meta =
             Meta { store: self.store, incarnation: self.incarnation, mark: frozen.end, clock: frozen.clock_mark };
         let written = index.write(&meta, &frozen.into_write(tails)).and_then(|()| index.snapshot());

@@ -6,6 +6,8 @@
 //! together again after a stop of any kind.
 
 pub mod disk;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod log;
 
 mod backup;

@@ -8,7 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use super::checkpoint::Checkpointer;
-use super::commit::{CommitThread, Durable, Queue};
+use super::commit::{ApplyThread, Durable, Pipeline, Queue, WriteThread};
 use super::disk::{Disk, RealDisk};
 use super::index::{CheckpointWrite, Index, Meta, Patience};
 use super::lock::DirectoryLock;
@@ -106,6 +106,7 @@ fn open(
         clock,
         state: RwLock::new(state),
         queue: Queue::default(),
+        pipeline: Pipeline::default(),
         durable: watch::Sender::new(Durable::default()),
         wakeups: LocalWakeups::default(),
         log: opened.log,
@@ -236,8 +237,10 @@ fn start(
     if !large {
         index.check()?;
     }
-    let commit = CommitThread::new(Arc::clone(&shared), writer);
-    let mut threads = vec![spawn("laneway-commit", Box::new(move || commit.run()))?];
+    let apply = ApplyThread::new(Arc::clone(&shared));
+    let write = WriteThread::new(Arc::clone(&shared), writer);
+    let mut threads = vec![spawn("laneway-apply", Box::new(move || apply.run()))?];
+    threads.push(spawn("laneway-write", Box::new(move || write.run()))?);
     if shared.options.background == Background::Threads {
         let (shared, checkpointer) = (Arc::clone(&shared), Arc::clone(&checkpointer));
         threads.push(spawn("laneway-checkpoint", Box::new(move || checkpointer.serve(&shared)))?);

@@ -11,7 +11,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use tokio::sync::{oneshot, watch};
 
 use super::checkpoint::Checkpointer;
-use super::commit::{Call, Cost, Durable, Queue};
+use super::commit::{Barrier, Call, Cost, Durable, Pipeline, Queue};
 use super::disk::Disk;
 use super::index::{Patience, Snapshot};
 use super::lock::DirectoryLock;
@@ -51,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) clock: StoreClock,
     pub(crate) state: RwLock<FileState>,
     pub(crate) queue: Queue,
+    pub(crate) pipeline: Pipeline,
     pub(crate) durable: watch::Sender<Durable>,
     pub(crate) wakeups: LocalWakeups,
     pub(crate) log: Log,
@@ -114,6 +115,13 @@ impl Shared {
         answer.recv().map_err(|_| StoreError::Down { reason: self.failure() })
     }
 
+    /// Waits until everything that was applied before is durable and synced.
+    pub(crate) fn barrier_blocking(&self) -> Result<()> {
+        let (sender, answer) = std::sync::mpsc::sync_channel(1);
+        self.queue.push(Box::new(Barrier(sender)));
+        answer.recv().unwrap_or_else(|_| Err(StoreError::Down { reason: self.failure() }))
+    }
+
     fn submit<T, F>(&self, cost: Cost, work: F) -> oneshot::Receiver<Result<T>>
     where
         T: Send + 'static,
@@ -140,7 +148,7 @@ impl Shared {
     }
 
     /// Why the store takes no more work.
-    fn failure(&self) -> String {
+    pub(crate) fn failure(&self) -> String {
         self.durable.borrow().failed.as_deref().unwrap_or("the store is closed").to_owned()
     }
 
@@ -153,6 +161,7 @@ impl Shared {
             left.drain(..).for_each(|op| op.refuse(StoreError::Down { reason: cause.to_string() }));
         }
         let mut state = self.state.write();
+        self.pipeline.fail().into_iter().for_each(|op| op.unknown(cause));
         if let Err(error) = super::open::reload(self, &mut state) {
             tracing::error!(%error, "what is durable could not be read back; reads of the last moments fail");
         }

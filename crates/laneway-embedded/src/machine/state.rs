@@ -17,7 +17,7 @@ use laneway_core::{
 };
 
 /// The store's two clocks at the moment of a call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Now {
     /// Calendar time.
     pub(crate) calendar: Timestamp,

@@ -1,6 +1,7 @@
 //! One call on its way through the commit thread.
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use laneway_core::{Result, StoreError};
 use tokio::sync::oneshot;
@@ -16,9 +17,9 @@ pub(crate) struct Cost {
     pub(crate) space: Space,
     /// At most so many bytes in the frame.
     pub(crate) bytes: usize,
-    /// It must see only what is durable: it begins a group.
+    /// It must see only what is durable: it begins a group, alone.
     pub(crate) first: bool,
-    /// Everything before it must be on the disk, also with `sync = os`: it lets the index follow the log.
+    /// Everything up to it must be on the disk when it is answered, also with `sync = os`.
     pub(crate) synced: bool,
 }
 
@@ -85,6 +86,35 @@ where
             _ => Err(StoreError::Unknown { action: "commit", source: cause.to_string().into() }),
         };
         answer(self.reply, result);
+    }
+}
+
+/// A call that changes nothing and is answered, to a thread, when everything before it is durable and synced.
+pub(crate) struct Barrier(pub(crate) SyncSender<Result<()>>);
+
+impl Barrier {
+    fn answer(self, result: Result<()>) {
+        let _nobody_waits = self.0.send(result);
+    }
+}
+
+impl Op for Barrier {
+    fn cost(&self) -> Cost {
+        Cost { space: Space::Reserve, bytes: 0, first: false, synced: true }
+    }
+
+    fn apply(&mut self, _state: &mut FileState, _now: Now) {}
+
+    fn refuse(self: Box<Self>, error: StoreError) {
+        self.answer(Err(error));
+    }
+
+    fn finish(self: Box<Self>) {
+        self.answer(Ok(()));
+    }
+
+    fn unknown(self: Box<Self>, cause: &Arc<str>) {
+        self.answer(Err(StoreError::Down { reason: cause.to_string() }));
     }
 }
 

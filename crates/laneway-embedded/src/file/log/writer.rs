@@ -101,16 +101,11 @@ impl LogWriter {
         }
     }
 
-    /// Sees to it that a frame with a body of this length can be written next, with nothing written yet.
-    ///
-    /// Refuses as [`LogWriter::write`] does. For callers that change their own state before they write.
-    pub fn prepare(&mut self, body_len: usize, space: Space) -> Result<(), LogError> {
-        self.refuse_if_poisoned()?;
-        let limit = self.shared.options.body_len_max();
-        if body_len > limit {
-            return Err(LogError::TooLarge { size: body_len, limit });
-        }
-        self.make_room(frame::total_len(body_len) as u64, space)
+    /// Bytes left for such frames in the current segment, which are sure to be there on a full disk too.
+    pub fn room(&self, space: Space) -> u64 {
+        let open = |current: &&Current| space == Space::Reserve || !current.reserve;
+        let current = self.current.as_ref().filter(|current| !current.segment.growing).filter(open);
+        current.map_or(0, |current| self.shared.options.segment_bytes.saturating_sub(current.offset))
     }
 
     /// Makes everything written so far durable; needed only with [`SyncMode::Os`].

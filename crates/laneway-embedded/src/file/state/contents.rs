@@ -33,14 +33,6 @@ pub(crate) struct FrameContents {
     pub(crate) keep_until: Timestamp,
 }
 
-impl FrameContents {
-    pub(crate) fn clear(&mut self) {
-        self.runs.clear();
-        self.ends.clear();
-        self.keep_until = Timestamp(0);
-    }
-}
-
 /// One shard in one segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShardContents {

@@ -3,11 +3,11 @@
 //! One thread changes it, group by group, under the store's lock; others read it under the same lock and answer
 //! only after the group they have seen is durable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
-use laneway_core::{EventId, Incarnation, JobMark, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo, Timestamp, Topic};
+use laneway_core::{EventId, Incarnation, JobMark, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo, Topic};
 
 use super::contents::{Contents, FrameContents};
 use super::footer::Footers;
@@ -20,7 +20,7 @@ use crate::file::index::{CheckpointWrite, Snapshot};
 use crate::clock::ClockMark;
 use crate::file::log::{FrameBuffer, LogReader, Mark, Position};
 use crate::machine::codec::Stored;
-use crate::machine::{SeatState, StoredEnd};
+use crate::machine::{Now, SeatState, StoredEnd};
 
 /// The state of the file store.
 #[derive(Debug)]
@@ -40,7 +40,13 @@ pub(crate) struct FileState {
     /// What the call being applied has looked up before: jobs of one shard, by event id.
     pub(crate) known_jobs: Option<(Shard, Vec<(EventId, JobMark)>)>,
     pub(super) group: Group,
-    /// How many groups were applied.
+    /// Number of the last group that was handed out to be written.
+    taken: u64,
+    /// A buffer for the next group.
+    spare: FrameBuffer,
+    /// Ends of jobs that are not in the log yet, with the number of their group.
+    pub(super) fresh_ends: VecDeque<(u64, Shard, StoredEnd)>,
+    /// Number of the last group that was opened: whoever looks at the state has seen it.
     pub(crate) groups: u64,
     /// Where the durable log ends, and where the clocks stood then.
     pub(crate) end: Mark,
@@ -56,19 +62,24 @@ pub(super) struct Changed {
     pub(super) removed_shards: Vec<Shard>,
 }
 
-/// The group being committed.
+/// A group: what its calls changed, from their application until it is durable.
 #[derive(Debug, Default)]
-pub(super) struct Group {
-    pub(super) frame: FrameBuffer,
+pub(crate) struct Group {
+    /// Its number; groups become durable in order.
+    pub(crate) number: u64,
+    /// When it was opened: the time of everything in it.
+    pub(crate) now: Now,
+    pub(crate) frame: FrameBuffer,
     pub(super) records: Records,
     pub(super) contents: FrameContents,
-    /// Ends of jobs that are not in the log yet.
-    pub(super) ends: Vec<(Shard, StoredEnd)>,
     /// Shards changed as a whole: an adoption raises the head without an event.
     pub(super) reshaped: Vec<Shard>,
     /// Seats that were made, removed or asked for something.
     pub(super) asked: Vec<Seat>,
     pub(super) topics: Vec<Topic>,
+    /// What readers may see once the group is durable.
+    heads: Vec<(Shard, Option<PublishedShard>)>,
+    requests: Vec<(Seat, Option<u64>)>,
 }
 
 /// A checkpoint in the making: the state at a commit boundary.
@@ -100,6 +111,9 @@ impl FileState {
             published: Arc::default(),
             known_jobs: None,
             group: Group::default(),
+            taken: 0,
+            spare: FrameBuffer::default(),
+            fresh_ends: VecDeque::new(),
             groups: 0,
             end: Mark::START,
             clock_mark: ClockMark::default(),
@@ -145,32 +159,41 @@ impl FileState {
         self.group.topics.extend(topics);
     }
 
-    /// Ends the group: hands its frame to whoever writes it to the log.
-    pub(crate) fn take_frame(&mut self) -> FrameBuffer {
-        let group = &mut self.group;
-        group.records.close(group.frame.body_mut());
-        self.groups += 1;
-        std::mem::take(&mut group.frame)
+    /// Opens a group if none is open, and answers the time of everything in it.
+    pub(crate) fn open_group(&mut self, now: Now) -> Now {
+        if self.group.number <= self.taken {
+            self.groups += 1;
+            (self.group.number, self.group.now) = (self.groups, now);
+        }
+        self.group.now
     }
 
-    /// The group's frame is durable at this place: readers may find what is in it. Gives the buffer back for the
-    /// next group and answers whom to wake.
-    pub(crate) fn publish(&mut self, position: Option<Position>, time: Timestamp, mut frame: FrameBuffer) -> Vec<Topic> {
-        if let Some(position) = position {
-            self.contents.add(position, time, &self.group.contents);
-        }
-        let runs = self.group.contents.runs.iter().map(|(shard, ..)| shard);
-        let shards = runs.chain(&self.group.reshaped);
-        self.published.set_shards(shards.map(|shard| (*shard, self.to_publish(*shard))));
+    /// Closes the open group and hands it to whoever writes it to the log.
+    pub(crate) fn take_group(&mut self) -> Group {
+        let next = Group { frame: std::mem::take(&mut self.spare), ..Group::default() };
+        let mut group = std::mem::replace(&mut self.group, next);
+        group.records.close(group.frame.body_mut());
+        self.taken = group.number;
+        let shards = group.contents.runs.iter().map(|(shard, ..)| shard).chain(&group.reshaped);
+        group.heads = shards.map(|shard| (*shard, self.to_publish(*shard))).collect();
         let request_no = |seat: &Seat| self.seats.get(seat).map(|state| state.head.request_no);
-        self.published.set_requests(self.group.asked.iter().map(|seat| (*seat, request_no(seat))));
-        self.group.reshaped.clear();
-        self.group.asked.clear();
-        frame.clear();
-        self.group.frame = frame;
-        self.group.contents.clear();
-        self.group.ends.clear();
-        std::mem::take(&mut self.group.topics)
+        group.requests = group.asked.iter().map(|seat| (*seat, request_no(seat))).collect();
+        group
+    }
+
+    /// The group's frame is durable at this place: readers may find what is in it. Answers whom to wake.
+    pub(crate) fn publish(&mut self, position: Option<Position>, mut group: Group) -> Vec<Topic> {
+        if let Some(position) = position {
+            self.contents.add(position, group.now.calendar, &group.contents);
+        }
+        self.published.set_shards(group.heads.into_iter());
+        self.published.set_requests(group.requests.into_iter());
+        while self.fresh_ends.front().is_some_and(|(number, ..)| *number <= group.number) {
+            self.fresh_ends.pop_front();
+        }
+        group.frame.clear();
+        self.spare = group.frame;
+        group.topics
     }
 
     /// Hands out everything that changed since the last checkpoint began. Only between groups.

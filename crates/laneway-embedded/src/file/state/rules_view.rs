@@ -129,21 +129,21 @@ impl State for FileState {
         let at = u32::try_from(at).expect("frames are shorter than a segment");
         group.contents.ends.push((shard, end.end.id, at));
         group.contents.keep_until = group.contents.keep_until.max(end.keep_until);
-        group.ends.push((shard, end));
+        self.fresh_ends.push_back((group.number, shard, end));
     }
 
     fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>> {
-        let mut fresh = self.group.ends.iter().rev();
-        match fresh.find(|(found, stored)| *found == shard && stored.end.id == id) {
-            Some((_, stored)) => Ok(Some(stored.clone())),
+        let mut fresh = self.fresh_ends.iter().rev();
+        match fresh.find(|(_, found, stored)| *found == shard && stored.end.id == id) {
+            Some((_, _, stored)) => Ok(Some(stored.clone())),
             None => find::job_end(self, shard, id),
         }
     }
 
     fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>> {
         let mut ends = find::job_ends(self, shard, after, limit)?;
-        let fresh = self.group.ends.iter().filter(|(found, stored)| *found == shard && stored.end.id > after);
-        ends.extend(fresh.map(|(_, stored)| stored.clone()));
+        let fresh = self.fresh_ends.iter().filter(|(_, found, stored)| *found == shard && stored.end.id > after);
+        ends.extend(fresh.map(|(_, _, stored)| stored.clone()));
         ends.sort_by_key(|stored| stored.end.id);
         ends.truncate(limit);
         Ok(ends)

@@ -1,0 +1,107 @@
+//! The write thread: takes the open group whenever the disk is free, makes it durable, publishes and answers.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::op::Op;
+use crate::file::log::{LogError, LogWriter, Position, Space, Stamp};
+use crate::file::state::Group;
+use crate::file::store::Shared;
+
+/// Writes groups.
+pub(crate) struct WriteThread {
+    shared: Arc<Shared>,
+    writer: LogWriter,
+}
+
+impl WriteThread {
+    pub(crate) fn new(shared: Arc<Shared>, writer: LogWriter) -> Self {
+        Self { shared, writer }
+    }
+
+    /// Serves groups until there are no more, then ends the log in order.
+    pub(crate) fn run(self) {
+        let shared = Arc::clone(&self.shared);
+        if catch_unwind(AssertUnwindSafe(|| self.serve())).is_err() {
+            shared.fail(&"the write thread of the store panicked; see its message, then restart".into());
+        }
+    }
+
+    fn serve(mut self) {
+        while self.shared.pipeline.wait_for_group() {
+            let (group, ops) = {
+                let mut state = self.shared.state.write();
+                (state.take_group(), self.shared.pipeline.take())
+            };
+            if let Err(error) = self.commit(group, ops) {
+                return self.shared.fail(&error.to_string().into());
+            }
+        }
+        if self.shared.durable.borrow().failed.is_none()
+            && let Err(error) = self.writer.close()
+        {
+            tracing::warn!(%error, "log was not closed in order; the next start checks its end as after a crash");
+        }
+    }
+
+    /// Makes a group durable and answers its calls. An error means that the store must stop.
+    fn commit(&mut self, mut group: Group, ops: Vec<Box<dyn Op>>) -> Result<(), LogError> {
+        let synced = ops.iter().any(|op| op.cost().synced);
+        let written = self.write(&mut group).and_then(|position| {
+            if synced {
+                self.writer.sync()?;
+            }
+            Ok(position)
+        });
+        let position = match written {
+            Ok(position) => position,
+            Err(error) => {
+                let cause: Arc<str> = error.to_string().into();
+                ops.into_iter().for_each(|op| op.unknown(&cause));
+                return Err(error);
+            }
+        };
+        self.publish(position, group);
+        ops.into_iter().for_each(Op::finish);
+        Ok(())
+    }
+
+    /// Writes the group's frame; a group that changed nothing needs none.
+    fn write(&mut self, group: &mut Group) -> Result<Option<Position>, LogError> {
+        if group.frame.body_len() == 0 {
+            return Ok(None);
+        }
+        let stamp = Stamp { calendar: group.now.calendar.0, steady: group.now.steady.0 };
+        loop {
+            // Every call was checked for space before it was applied, so its class does not matter any more.
+            match self.writer.write(&mut group.frame, stamp, Space::Reserve) {
+                // Nothing of the frame was taken: it waits for room, and its calls with it.
+                Err(LogError::Full { .. }) => self.shared.wait_for_space(),
+                result => return result.map(Some),
+            }
+        }
+    }
+
+    fn publish(&mut self, position: Option<Position>, group: Group) {
+        let (bytes, number) = (group.frame.body_len() as u64, group.number);
+        for space in [Space::Ordinary, Space::Reserve] {
+            self.shared.pipeline.set_room(space, self.writer.room(space));
+        }
+        let topics = {
+            let mut state = self.shared.state.write();
+            state.end = self.writer.end();
+            if position.is_some() {
+                state.clock_mark = self.shared.clock.mark(group.now);
+            }
+            state.publish(position, group)
+        };
+        self.shared.durable.send_modify(|durable| durable.groups = number);
+        self.shared.pipeline.written();
+        self.shared.wakeups.announce_all(&topics);
+        let since = self.shared.log_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if since >= self.shared.options.checkpoint_bytes {
+            self.shared.checkpoint_due();
+        }
+    }
+}
