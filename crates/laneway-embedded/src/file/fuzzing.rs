@@ -9,6 +9,9 @@ use crate::machine::codec::{
 };
 use crate::machine::{SeatHead, SeatState, StoredEnd};
 
+/// Most places at which rows are looked for.
+const ROWS_MAX: usize = 16;
+
 /// Lets every decoder read these bytes; answers how many of them could. What could be read must survive being
 /// written and read again.
 pub fn decode_any_record(bytes: &[u8]) -> usize {
@@ -22,7 +25,9 @@ pub fn decode_any_record(bytes: &[u8]) -> usize {
             accepted += section.events().map_while(Result::ok).count();
         }
     }
-    accepted + rows(&bytes)
+    // A row begins with its version, 1, wherever in a frame it lies.
+    let starts = (0..bytes.len()).filter(|at| bytes[*at] == 1).take(ROWS_MAX);
+    accepted + starts.map(|at| rows(&bytes.slice(at..))).sum::<usize>()
 }
 
 fn row<T: Stored>(bytes: &Bytes) -> usize {
@@ -36,8 +41,10 @@ fn rows(bytes: &Bytes) -> usize {
     let values = row::<Numbered>(bytes) + row::<Value>(bytes) + row::<Seen>(bytes) + row::<Chunk>(bytes);
     let drafts = row::<Draft>(bytes) + row::<Waiting>(bytes) + row::<Emit>(bytes) + row::<Receipt>(bytes);
     let jobs = row::<Remembered>(bytes) + row::<StoredEnd>(bytes) + row::<ScheduledJob>(bytes);
-    let seats = row::<SeatHead>(bytes) + row::<Passed>(bytes) + row::<Window>(bytes) + row::<SeatState>(bytes);
+    let seats =
+        row::<SeatHead>(bytes) + row::<Passed>(bytes) + row::<Window>(bytes) + row::<SeatState>(bytes);
     let lanes = row::<LaneName>(bytes) + row::<LaneRecord>(bytes) + row::<Token>(bytes) + row::<Filed>(bytes);
-    let rest = row::<StreamInfo>(bytes) + row::<ShardInfo>(bytes) + row::<Ending>(bytes) + row::<DeadLetter>(bytes);
+    let rest =
+        row::<StreamInfo>(bytes) + row::<ShardInfo>(bytes) + row::<Ending>(bytes) + row::<DeadLetter>(bytes);
     values + drafts + jobs + seats + lanes + rest
 }
