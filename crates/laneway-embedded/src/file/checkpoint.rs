@@ -83,7 +83,7 @@ impl Checkpointer {
         let index = self.index.lock();
         let bytes = shared.log_bytes.load(Ordering::Relaxed);
         let cost = Cost { space: Space::Reserve, bytes: 0, first: true, synced: false };
-        let frozen = shared.call_blocking(cost, FileState::freeze)?;
+        let frozen = shared.call_blocking(cost, |state, _| Ok(state.freeze()))?;
         let tails = collect_tails(shared, &frozen.tails);
         // A tail may be of a group that came after the freeze, and with `sync = os` nothing is synced yet: the index
         // must never be ahead of the log.
@@ -136,6 +136,10 @@ impl Checkpointer {
             let free = state.contents.sealed.iter().take_while(|(_, summary)| is_free(&state, summary, now));
             free.map(|(serial, _)| *serial).collect::<Vec<_>>()
         };
+        if !free.is_empty() {
+            // A segment may go only when the trim that allows it cannot be lost any more.
+            shared.barrier_blocking()?;
+        }
         for serial in free {
             shared.state.write().contents.sealed.remove(&serial);
             shared.log.release(serial);
@@ -167,7 +171,7 @@ fn is_free(state: &FileState, summary: &Summary, now: Timestamp) -> bool {
 /// the checkpoint before.
 fn stop_for_good(shared: &Arc<Shared>, error: StoreError) -> StoreError {
     let cause: Arc<str> = format!("{error}; the log is safe: make room or check the disk, then restart").into();
-    shared.queue.close(&cause);
+    shared.pipeline.close(&cause);
     shared.tell_failed(&cause);
     error
 }

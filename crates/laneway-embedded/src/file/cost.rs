@@ -90,14 +90,9 @@ pub(super) fn settling(bytes: usize) -> Cost {
     Cost { space: Space::Reserve, bytes: bytes + 8 * PER_ITEM, first: false, synced: false }
 }
 
-/// As [`settling`], for a call that looks at events: it must see only what is durable.
-pub(super) fn first_settling(bytes: usize) -> Cost {
-    Cost { first: true, ..settling(bytes) }
-}
-
 /// A trim.
 pub(super) fn trim() -> Cost {
-    first_settling(TRIM)
+    settling(TRIM)
 }
 
 /// A promotion that moves at most so many bytes of drafts, of which one may be of the largest size.

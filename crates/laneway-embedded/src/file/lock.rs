@@ -85,9 +85,13 @@ impl DirectoryLock {
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
-        // Only so that the text does not name a process that has gone; the lock itself goes with the file.
+        // Only so that the text does not name a process that has gone; the lock itself ends below.
         if let Err(error) = self.file.set_len(0) {
             tracing::debug!(%error, "could not clear the lock file");
+        }
+        // Closing is not enough: a process that is being started elsewhere may hold a copy of the file for a moment.
+        if let Err(error) = self.file.unlock() {
+            tracing::debug!(%error, "could not unlock the folder; closing the file does");
         }
     }
 }

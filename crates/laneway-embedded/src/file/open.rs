@@ -8,7 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use super::checkpoint::Checkpointer;
-use super::commit::{ApplyThread, Durable, Pipeline, Queue, WriteThread};
+use super::commit::{Durable, Pipeline, WriteThread};
 use super::disk::{Disk, RealDisk};
 use super::index::{CheckpointWrite, Index, Meta, Patience};
 use super::lock::DirectoryLock;
@@ -94,6 +94,7 @@ fn open(
     }
     let footers = Arc::new(Footers::open(Arc::clone(&disk), dir, store)?);
     state.contents = read_contents(&opened, &footers)?;
+    state.check_complete()?;
     state.end = opened.writer.end();
     state.finish_load(opened.reader.clone(), Arc::clone(&footers));
     let clock = StoreClock::resume(clock, state.clock_mark);
@@ -105,7 +106,6 @@ fn open(
         incarnation,
         clock,
         state: RwLock::new(state),
-        queue: Queue::default(),
         pipeline: Pipeline::default(),
         durable: watch::Sender::new(Durable::default()),
         wakeups: LocalWakeups::default(),
@@ -237,10 +237,8 @@ fn start(
     if !large {
         index.check()?;
     }
-    let apply = ApplyThread::new(Arc::clone(&shared));
     let write = WriteThread::new(Arc::clone(&shared), writer);
-    let mut threads = vec![spawn("laneway-apply", Box::new(move || apply.run()))?];
-    threads.push(spawn("laneway-write", Box::new(move || write.run()))?);
+    let mut threads = vec![spawn("laneway-write", Box::new(move || write.run()))?];
     if shared.options.background == Background::Threads {
         let (shared, checkpointer) = (Arc::clone(&shared), Arc::clone(&checkpointer));
         threads.push(spawn("laneway-checkpoint", Box::new(move || checkpointer.serve(&shared)))?);
@@ -256,7 +254,7 @@ fn start(
 fn check_index(shared: &Shared, index: &super::index::Snapshot) {
     if let Err(error) = index.check_until(|| shared.checkpoint.lock().stop) {
         tracing::error!(%error, "index is damaged; store stops taking work");
-        shared.queue.close(&error.to_string());
+        shared.pipeline.close(&error.to_string());
     }
 }
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use laneway_core::{Incarnation, Result, StoreError};
 use parking_lot::{Condvar, Mutex, RwLock};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use super::checkpoint::Checkpointer;
-use super::commit::{Barrier, Call, Cost, Durable, Pipeline, Queue};
+use super::commit::{Durable, Pipeline};
 use super::disk::Disk;
 use super::index::{Patience, Snapshot};
 use super::lock::DirectoryLock;
@@ -50,7 +50,6 @@ pub(crate) struct Shared {
     pub(crate) incarnation: Incarnation,
     pub(crate) clock: StoreClock,
     pub(crate) state: RwLock<FileState>,
-    pub(crate) queue: Queue,
     pub(crate) pipeline: Pipeline,
     pub(crate) durable: watch::Sender<Durable>,
     pub(crate) wakeups: LocalWakeups,
@@ -90,48 +89,6 @@ pub(super) struct CheckpointCall {
 }
 
 impl Shared {
-    /// Lets the commit thread do this and waits for its answer.
-    pub(crate) async fn call<T, F>(&self, cost: Cost, work: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&mut FileState, Now) -> Result<T> + Send + 'static,
-    {
-        let answer = self.submit(cost, work);
-        answer.await.unwrap_or_else(|_| Err(StoreError::Down { reason: self.failure() }))
-    }
-
-    /// As [`Shared::call`], for threads, and for a call that changes nothing: its answer does not wait for the
-    /// group.
-    pub(crate) fn call_blocking<T, F>(&self, cost: Cost, work: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&mut FileState) -> T + Send + 'static,
-    {
-        let (sender, answer) = std::sync::mpsc::sync_channel(1);
-        let send = move |state: &mut FileState, _| {
-            sender.send(work(state)).map_err(|_| StoreError::Down { reason: "nobody waits any more".to_owned() })
-        };
-        drop(self.submit(cost, send));
-        answer.recv().map_err(|_| StoreError::Down { reason: self.failure() })
-    }
-
-    /// Waits until everything that was applied before is durable and synced.
-    pub(crate) fn barrier_blocking(&self) -> Result<()> {
-        let (sender, answer) = std::sync::mpsc::sync_channel(1);
-        self.queue.push(Box::new(Barrier(sender)));
-        answer.recv().unwrap_or_else(|_| Err(StoreError::Down { reason: self.failure() }))
-    }
-
-    fn submit<T, F>(&self, cost: Cost, work: F) -> oneshot::Receiver<Result<T>>
-    where
-        T: Send + 'static,
-        F: FnOnce(&mut FileState, Now) -> Result<T> + Send + 'static,
-    {
-        let (call, answer) = Call::new(cost, work);
-        self.queue.push(Box::new(call));
-        answer
-    }
-
     /// Reads the state and answers when everything it saw is durable.
     pub(crate) async fn observe<T>(&self, look: impl FnOnce(&FileState, Now) -> Result<T>) -> Result<T> {
         let now = self.clock.now();
@@ -155,13 +112,9 @@ impl Shared {
     /// Stops taking work because of this, and goes back to what is durable, so that it stays readable.
     pub(crate) fn fail(&self, cause: &Arc<str>) {
         tracing::error!(%cause, "store stops taking work; what is durable stays readable");
-        self.queue.close(cause);
-        let mut left = std::collections::VecDeque::new();
-        while self.queue.take(&mut left) {
-            left.drain(..).for_each(|op| op.refuse(StoreError::Down { reason: cause.to_string() }));
-        }
         let mut state = self.state.write();
-        self.pipeline.fail().into_iter().for_each(|op| op.unknown(cause));
+        self.pipeline.fail(cause);
+        state.open_done().set(Err(Arc::clone(cause)));
         if let Err(error) = super::open::reload(self, &mut state) {
             tracing::error!(%error, "what is durable could not be read back; reads of the last moments fail");
         }
@@ -248,7 +201,7 @@ impl Inner {
         self.shared.patience.end();
         let failed = self.shared.durable.borrow().failed.is_some();
         let checkpoint = if failed { Ok(()) } else { self.checkpointer.run(&self.shared) };
-        self.shared.queue.close("the store is closed");
+        self.shared.pipeline.close("the store is closed");
         for thread in threads.drain(..) {
             if thread.join().is_err() {
                 return Err(StoreError::Down { reason: "a thread of the store panicked; see its message".to_owned() });

@@ -127,7 +127,7 @@ impl Store for FileStore {
             state.announce(ended.into_iter().map(Topic::Job));
             Ok(views)
         };
-        self.shared().call(cost::first_settling(0), work).await
+        self.shared().call(cost::settling(0), work).await
     }
 
     async fn stash(&self, stash: Stash) -> Result<()> {

@@ -1,11 +1,10 @@
-//! The open group between the two threads, and how far the store got.
+//! What callers and the write thread tell each other: whether a group is open, and how far the store got.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::op::Op;
 use crate::file::log::Space;
 
 /// How far the store got, for those who wait for it.
@@ -17,96 +16,97 @@ pub(crate) struct Durable {
     pub(crate) failed: Option<Arc<str>>,
 }
 
-/// Calls that were applied and wait for the write thread.
-///
-/// Changed only under the state's lock where it must agree with the state: which calls are in the open group, and
-/// whether the store has failed.
-#[derive(Default)]
+/// Between callers and the write thread.
+#[derive(Debug, Default)]
 pub(crate) struct Pipeline {
     inner: Mutex<Inner>,
     changed: Condvar,
+    /// Calls that wait for a moment in which everything is durable; others let them go first.
+    pub(super) waiting_first: AtomicUsize,
     /// Bytes left in the log's current segment as of the last write: for new work, and for settling.
     ordinary_room: AtomicU64,
     reserve_room: AtomicU64,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Inner {
-    ops: Vec<Box<dyn Op>>,
-    writing: bool,
-    /// No call will be applied any more.
-    ended: bool,
+    /// The open group has calls.
+    open: bool,
+    /// Somebody in the open group needs it synced, whatever the mode.
+    synced: bool,
+    /// Groups that are durable.
+    groups: u64,
+    /// Why no call is applied any more.
+    closed: Option<Arc<str>>,
     failed: bool,
 }
 
 impl Pipeline {
-    /// Adds a call that was applied to the open group.
-    pub(super) fn add(&self, ops: impl IntoIterator<Item = Box<dyn Op>>) {
-        self.inner.lock().ops.extend(ops);
-        self.changed.notify_all();
+    /// Why no call is applied any more, if so.
+    pub(super) fn closed(&self) -> Option<Arc<str>> {
+        self.inner.lock().closed.clone()
+    }
+
+    /// A call joined the open group.
+    pub(super) fn opened(&self, synced: bool) {
+        let mut inner = self.inner.lock();
+        inner.synced |= synced;
+        if !inner.open {
+            inner.open = true;
+            drop(inner);
+            self.changed.notify_all();
+        }
     }
 
     /// Waits for an open group; false when there will be none.
     pub(super) fn wait_for_group(&self) -> bool {
         let mut inner = self.inner.lock();
-        while inner.ops.is_empty() && !inner.ended && !inner.failed {
+        while !inner.open && inner.closed.is_none() {
             self.changed.wait(&mut inner);
         }
-        !inner.ops.is_empty() && !inner.failed
+        inner.open && !inner.failed
     }
 
-    /// Takes the calls of the open group, which is being written from now on.
-    pub(super) fn take(&self) -> Vec<Box<dyn Op>> {
+    /// The open group was taken; answers whether it must be synced whatever the mode.
+    pub(super) fn taken(&self) -> bool {
         let mut inner = self.inner.lock();
-        inner.writing = true;
-        let ops = std::mem::take(&mut inner.ops);
-        drop(inner);
-        self.changed.notify_all();
-        ops
+        inner.open = false;
+        std::mem::take(&mut inner.synced)
     }
 
-    /// The group that was being written is durable.
-    pub(super) fn written(&self) {
-        self.inner.lock().writing = false;
+    /// The group with this number is durable.
+    pub(super) fn written(&self, number: u64) {
+        self.inner.lock().groups = number;
         self.changed.notify_all();
     }
 
-    /// Waits until the open group was taken; false if the store failed.
-    pub(super) fn wait_until_taken(&self) -> bool {
-        let mut inner = self.inner.lock();
-        while !inner.ops.is_empty() && !inner.failed {
-            self.changed.wait(&mut inner);
-        }
-        !inner.failed
+    /// Groups that are durable.
+    pub(super) fn groups(&self) -> u64 {
+        self.inner.lock().groups
     }
 
-    /// Waits until everything applied is durable; false if the store failed.
-    pub(super) fn wait_until_durable(&self) -> bool {
+    /// Waits, on a thread, until this group is durable; false if it will never be.
+    pub(super) fn wait_for(&self, number: u64) -> bool {
         let mut inner = self.inner.lock();
-        while (inner.writing || !inner.ops.is_empty()) && !inner.failed {
+        while inner.groups < number && !inner.failed {
             self.changed.wait(&mut inner);
         }
-        !inner.failed
+        inner.groups >= number
     }
 
-    /// Nothing more will be applied.
-    pub(super) fn end(&self) {
-        self.inner.lock().ended = true;
+    /// Applies no more calls, for this reason; what was applied is still written. The first reason stays.
+    pub(crate) fn close(&self, reason: &str) {
+        self.inner.lock().closed.get_or_insert_with(|| reason.into());
         self.changed.notify_all();
     }
 
-    /// The store failed: hands out the calls of the open group, which will never be written.
-    pub(crate) fn fail(&self) -> Vec<Box<dyn Op>> {
+    /// Nothing more will be written.
+    pub(crate) fn fail(&self, reason: &str) {
         let mut inner = self.inner.lock();
+        inner.closed.get_or_insert_with(|| reason.into());
         inner.failed = true;
-        let ops = std::mem::take(&mut inner.ops);
         drop(inner);
         self.changed.notify_all();
-        ops
-    }
-
-    pub(super) fn has_failed(&self) -> bool {
-        self.inner.lock().failed
     }
 
     pub(super) fn set_room(&self, space: Space, bytes: u64) {
@@ -122,11 +122,5 @@ impl Pipeline {
             Space::Ordinary => &self.ordinary_room,
             Space::Reserve => &self.reserve_room,
         }
-    }
-}
-
-impl std::fmt::Debug for Pipeline {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Pipeline({} applied)", self.inner.lock().ops.len())
     }
 }

@@ -4,7 +4,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::op::Op;
 use crate::file::log::{LogError, LogWriter, Position, Space, Stamp};
 use crate::file::state::Group;
 use crate::file::store::Shared;
@@ -30,12 +29,12 @@ impl WriteThread {
 
     fn serve(mut self) {
         while self.shared.pipeline.wait_for_group() {
-            let (group, ops) = {
+            let (group, synced) = {
                 let mut state = self.shared.state.write();
-                (state.take_group(), self.shared.pipeline.take())
+                (state.take_group(), self.shared.pipeline.taken())
             };
-            if let Err(error) = self.commit(group, ops) {
-                return self.shared.fail(&error.to_string().into());
+            if let Err(cause) = self.commit(group, synced) {
+                return self.shared.fail(&cause);
             }
         }
         if self.shared.durable.borrow().failed.is_none()
@@ -45,26 +44,27 @@ impl WriteThread {
         }
     }
 
-    /// Makes a group durable and answers its calls. An error means that the store must stop.
-    fn commit(&mut self, mut group: Group, ops: Vec<Box<dyn Op>>) -> Result<(), LogError> {
-        let synced = ops.iter().any(|op| op.cost().synced);
+    /// Makes a group durable and lets its calls answer. An error means that the store must stop.
+    fn commit(&mut self, mut group: Group, synced: bool) -> Result<(), Arc<str>> {
+        let done = Arc::clone(&group.done);
         let written = self.write(&mut group).and_then(|position| {
             if synced {
                 self.writer.sync()?;
             }
             Ok(position)
         });
-        let position = match written {
-            Ok(position) => position,
+        match written {
+            Ok(position) => {
+                self.publish(position, group);
+                done.set(Ok(()));
+                Ok(())
+            }
             Err(error) => {
                 let cause: Arc<str> = error.to_string().into();
-                ops.into_iter().for_each(|op| op.unknown(&cause));
-                return Err(error);
+                done.set(Err(Arc::clone(&cause)));
+                Err(cause)
             }
-        };
-        self.publish(position, group);
-        ops.into_iter().for_each(Op::finish);
-        Ok(())
+        }
     }
 
     /// Writes the group's frame; a group that changed nothing needs none.
@@ -96,8 +96,8 @@ impl WriteThread {
             }
             state.publish(position, group)
         };
+        self.shared.pipeline.written(number);
         self.shared.durable.send_modify(|durable| durable.groups = number);
-        self.shared.pipeline.written();
         self.shared.wakeups.announce_all(&topics);
         let since = self.shared.log_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if since >= self.shared.options.checkpoint_bytes {

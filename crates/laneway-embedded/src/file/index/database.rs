@@ -39,8 +39,19 @@ pub(crate) struct CheckpointWrite {
 /// The open index file.
 #[derive(Debug)]
 pub(crate) struct Index {
-    database: Database,
+    /// There until it is dropped.
+    database: Option<Database>,
     path: PathBuf,
+}
+
+impl Drop for Index {
+    /// redb tidies up when it closes, and panics when the file turns out to be damaged just then.
+    fn drop(&mut self) {
+        let database = self.database.take();
+        if let Err(error) = guarded(&self.path, "close", || Ok(drop(database))) {
+            tracing::warn!(%error, "index was not closed in order; the next start checks it");
+        }
+    }
 }
 
 /// The index as of one checkpoint. Keeps its pages alive, so it must not live much longer than a checkpoint.
@@ -91,13 +102,17 @@ impl Index {
             builder.set_cache_size(cache_bytes);
             Ok(builder.create_with_backend(Storage { file, patience })?)
         })?;
-        Ok(Self { database, path })
+        Ok(Self { database: Some(database), path })
+    }
+
+    fn database(&self) -> &Database {
+        self.database.as_ref().expect("it is open until it is dropped")
     }
 
     /// The last checkpoint; `None` in a new file.
     pub(crate) fn meta(&self) -> Result<Option<Meta>> {
         let stored = guarded(&self.path, "read", || {
-            let transaction = self.database.begin_read()?;
+            let transaction = self.database().begin_read()?;
             let table = match transaction.open_table(META) {
                 Ok(table) => table,
                 Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
@@ -112,7 +127,7 @@ impl Index {
     /// The index as it is now. There has been a checkpoint.
     pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>> {
         guarded(&self.path, "read", || {
-            let transaction = self.database.begin_read()?;
+            let transaction = self.database().begin_read()?;
             Ok(Arc::new(Snapshot {
                 rows: transaction.open_table(ROWS)?,
                 tails: transaction.open_table(TAILS)?,
@@ -126,7 +141,7 @@ impl Index {
     /// Quick repair costs a second sync here and saves the walk over the whole file after a crash.
     pub(crate) fn write(&self, meta: &Meta, changes: &CheckpointWrite) -> Result<()> {
         guarded(&self.path, "write a checkpoint to", || {
-            let mut transaction = self.database.begin_write()?;
+            let mut transaction = self.database().begin_write()?;
             transaction.set_durability(Durability::Immediate)?;
             transaction.set_quick_repair(true);
             let mut buffer = Vec::new();

@@ -34,13 +34,16 @@ impl Patience {
         self.ended.notify_all();
     }
 
-    /// Rests; false when patience is over.
-    fn rest(&self) -> bool {
+    fn is_over(&self) -> bool {
+        *self.over.lock()
+    }
+
+    /// Waits a little, or until patience is over.
+    fn rest(&self) {
         let mut over = self.over.lock();
         if !*over {
             self.ended.wait_for(&mut over, REST);
         }
-        !*over
     }
 }
 
@@ -54,8 +57,10 @@ pub(super) struct Storage {
 impl Storage {
     fn until_there_is_room(&self, write: impl Fn() -> io::Result<()>) -> io::Result<()> {
         loop {
+            // Room may have come while this rested, so patience that ended then allows one more try.
+            let patient = !self.patience.is_over();
             match write() {
-                Err(error) if error.kind() == io::ErrorKind::StorageFull && self.patience.rest() => {}
+                Err(error) if patient && error.kind() == io::ErrorKind::StorageFull => self.patience.rest(),
                 result => return result,
             }
         }
@@ -86,5 +91,36 @@ impl StorageBackend for Storage {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.until_there_is_room(|| self.file.write_at(data, offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::path::Path;
+
+    use super::*;
+    use crate::file::disk::Disk;
+    use crate::file::disk::simulated::SimulatedDisk;
+
+    #[test]
+    fn room_that_came_during_the_last_rest_is_used() {
+        let disk = SimulatedDisk::new();
+        disk.create_dir(Path::new("/d")).unwrap();
+        let file = disk.create(Path::new("/d/index")).unwrap();
+        let storage = Storage { file, patience: Patience::new(true) };
+        let tries = Cell::new(0);
+        let write = || {
+            tries.set(tries.get() + 1);
+            if tries.get() > 1 {
+                return Ok(());
+            }
+            storage.patience.end();
+            Err(io::ErrorKind::StorageFull.into())
+        };
+        storage.until_there_is_room(write).unwrap();
+        assert_eq!(tries.get(), 2);
+        let full = storage.until_there_is_room(|| Err(io::ErrorKind::StorageFull.into()));
+        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::StorageFull, "without patience a full disk is an error");
     }
 }

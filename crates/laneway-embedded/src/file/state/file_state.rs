@@ -18,6 +18,7 @@ use super::rows::{RowChanges, Rows};
 use super::tails::{TailKey, Tails, shard_prefix};
 use crate::file::index::{CheckpointWrite, Snapshot};
 use crate::clock::ClockMark;
+use crate::file::commit::Done;
 use crate::file::log::{FrameBuffer, LogReader, Mark, Position};
 use crate::machine::codec::Stored;
 use crate::machine::{Now, SeatState, StoredEnd};
@@ -69,6 +70,8 @@ pub(crate) struct Group {
     pub(crate) number: u64,
     /// When it was opened: the time of everything in it.
     pub(crate) now: Now,
+    /// Told when it is durable, or will never be.
+    pub(crate) done: Arc<Done>,
     pub(crate) frame: FrameBuffer,
     pub(super) records: Records,
     pub(super) contents: FrameContents,
@@ -166,6 +169,16 @@ impl FileState {
             (self.group.number, self.group.now) = (self.groups, now);
         }
         self.group.now
+    }
+
+    /// Bytes in the open group so far.
+    pub(crate) fn open_bytes(&self) -> usize {
+        self.group.frame.body_len()
+    }
+
+    /// The end of the open group, for a call in it.
+    pub(crate) fn open_done(&self) -> Arc<Done> {
+        Arc::clone(&self.group.done)
     }
 
     /// Closes the open group and hands it to whoever writes it to the log.

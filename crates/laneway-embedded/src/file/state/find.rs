@@ -136,7 +136,7 @@ pub(super) fn event(state: &FileState, shard: Shard, id: EventId) -> Result<Opti
 /// The first event of a shard that joined at this time or later.
 pub(super) fn first_since(state: &FileState, shard: Shard, time: Timestamp) -> Result<Option<EventId>> {
     let from = match state.contents.since(time) {
-        None => return Ok(None),
+        None => Position::START,
         Some(Place::At(position)) => position,
         Some(Place::Footer(serial)) => {
             let times = &state.footers().get(serial)?.contents.times;
@@ -152,7 +152,10 @@ pub(super) fn first_since(state: &FileState, shard: Shard, time: Timestamp) -> R
         found = matches.then_some(event.id);
         matches
     })?;
-    Ok(found)
+    // Events of a group that is not durable yet are the newest of all.
+    let durable = state.published.head(shard).unwrap_or(trimmed);
+    let fresh = state.shards.get(&shard).is_some_and(|info| info.head > durable);
+    Ok(found.or(fresh.then(|| durable.next())))
 }
 
 fn read_end(reader: &LogReader, serial: u64, place: EndPlace) -> Result<StoredEnd> {

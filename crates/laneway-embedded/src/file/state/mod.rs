@@ -6,6 +6,7 @@
 //! events and job ends lie).
 
 mod apply;
+mod complete;
 mod contents;
 mod file_state;
 mod find;

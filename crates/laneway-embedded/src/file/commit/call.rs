@@ -1,0 +1,192 @@
+//! One call: applied to the open group as soon as it may be, answered when the group is durable.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use laneway_core::{FullReason, Refusal, Result, StoreError};
+
+use super::done::Done;
+use crate::file::log::Space;
+use crate::file::state::FileState;
+use crate::file::store::Shared;
+use crate::machine::Now;
+
+/// Most bytes of a group: what a crash may have to cut, and how long a call may wait for others.
+const GROUP_BYTES: usize = 4 << 20;
+
+/// What a call needs before it may be applied: once applied it cannot be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cost {
+    /// Whether it may use the space kept for settling work when the disk is full.
+    pub(crate) space: Space,
+    /// At most so many bytes in the frame.
+    pub(crate) bytes: usize,
+    /// It must see only what is durable: it begins a group while nothing is being written.
+    pub(crate) first: bool,
+    /// Everything up to it must be on the disk when it is answered, also with `sync = os`.
+    pub(crate) synced: bool,
+}
+
+/// What became of an attempt to apply a call.
+enum Attempt<T> {
+    /// It was applied: its answer counts when the group is durable.
+    Applied { answer: Result<T>, done: Arc<Done>, group: u64 },
+    /// It will not be applied.
+    Refused(StoreError),
+    /// It must wait until more than these groups are durable.
+    Wait(u64),
+}
+
+impl Shared {
+    /// Applies a call and waits for its answer.
+    pub(crate) async fn call<T, F>(&self, cost: Cost, work: F) -> Result<T>
+    where
+        F: FnOnce(&mut FileState, Now) -> Result<T>,
+    {
+        let mut turn = Turn::new(self, cost, work);
+        loop {
+            match turn.attempt() {
+                Attempt::Refused(error) => return Err(error),
+                Attempt::Wait(groups) => self.durable_beyond(groups).await,
+                Attempt::Applied { answer, done, .. } => return settle(answer, done.wait().await),
+            }
+        }
+    }
+
+    /// As [`Shared::call`], on a thread that may wait.
+    pub(crate) fn call_blocking<T, F>(&self, cost: Cost, work: F) -> Result<T>
+    where
+        F: FnOnce(&mut FileState, Now) -> Result<T>,
+    {
+        let mut turn = Turn::new(self, cost, work);
+        loop {
+            match turn.attempt() {
+                Attempt::Refused(error) => return Err(error),
+                Attempt::Wait(groups) => drop(self.pipeline.wait_for(groups + 1)),
+                Attempt::Applied { answer, group, .. } => {
+                    let durable = self.pipeline.wait_for(group);
+                    return settle(answer, if durable { Ok(()) } else { Err(self.failure().into()) });
+                }
+            }
+        }
+    }
+
+    /// Waits, on a thread, until everything that was applied before is durable and on the disk.
+    pub(crate) fn barrier_blocking(&self) -> Result<()> {
+        let cost = Cost { space: Space::Reserve, bytes: 0, first: false, synced: true };
+        self.call_blocking(cost, |_, _| Ok(()))
+    }
+
+    /// Waits until more than so many groups are durable, or the store failed.
+    async fn durable_beyond(&self, groups: u64) {
+        let mut durable = self.durable.subscribe();
+        // The sender lives as long as this store, so there is no other end to wait for.
+        let _reached = durable.wait_for(|durable| durable.groups > groups || durable.failed.is_some()).await;
+    }
+}
+
+/// A call that was refused by the rules changed nothing, whatever the disk did.
+fn settle<T>(answer: Result<T>, durable: Result<(), Arc<str>>) -> Result<T> {
+    match (answer, durable) {
+        (Ok(_), Err(cause)) => Err(StoreError::Unknown { action: "commit", source: cause.to_string().into() }),
+        (answer, _) => answer,
+    }
+}
+
+/// A call until it was applied.
+struct Turn<'a, F> {
+    shared: &'a Shared,
+    cost: Cost,
+    work: Option<F>,
+    /// Others let this call go first.
+    announced: bool,
+}
+
+impl<'a, F> Turn<'a, F> {
+    fn new(shared: &'a Shared, cost: Cost, work: F) -> Self {
+        Self { shared, cost, work: Some(work), announced: false }
+    }
+
+    fn attempt<T>(&mut self) -> Attempt<T>
+    where
+        F: FnOnce(&mut FileState, Now) -> Result<T>,
+    {
+        let (shared, cost) = (self.shared, self.cost);
+        let limit = shared.log.body_len_max();
+        if cost.bytes > limit {
+            return Attempt::Refused(too_large(cost.bytes, limit));
+        }
+        let now = shared.clock.now();
+        let mut state = shared.state.write();
+        if let Some(reason) = shared.pipeline.closed() {
+            return Attempt::Refused(StoreError::Down { reason: reason.to_string() });
+        }
+        if let Some(groups) = self.must_wait(&state, limit) {
+            return Attempt::Wait(groups);
+        }
+        if let Err(error) = check_space(shared, &state, cost) {
+            return Attempt::Refused(error);
+        }
+        let Some(work) = self.work.take() else {
+            return Attempt::Refused(StoreError::Down { reason: "the call was applied before".to_owned() });
+        };
+        let now = state.open_group(now);
+        let applied = catch_unwind(AssertUnwindSafe(|| work(&mut state, now)));
+        let Ok(answer) = applied else {
+            // Half a call may be in the state: it goes back to what is durable.
+            drop(state);
+            let cause: Arc<str> = "a rule of the store panicked; see its message, then restart".into();
+            shared.fail(&cause);
+            return Attempt::Refused(StoreError::Down { reason: cause.to_string() });
+        };
+        shared.pipeline.opened(cost.synced);
+        Attempt::Applied { answer, done: state.open_done(), group: state.groups }
+    }
+
+    /// The groups that are durable, if more must be before this call may be applied.
+    fn must_wait(&mut self, state: &FileState, limit: usize) -> Option<u64> {
+        let durable = self.shared.pipeline.groups();
+        let busy = state.groups > durable;
+        let others_first = !self.announced && self.shared.pipeline.waiting_first.load(Ordering::Relaxed) > 0;
+        let full = state.open_bytes() > 0 && state.open_bytes() + self.cost.bytes > GROUP_BYTES.min(limit);
+        let wait = busy && (self.cost.first || others_first || full);
+        if wait && self.cost.first && !self.announced {
+            self.announced = true;
+            self.shared.pipeline.waiting_first.fetch_add(1, Ordering::Relaxed);
+        }
+        wait.then_some(durable)
+    }
+}
+
+impl<F> Drop for Turn<'_, F> {
+    fn drop(&mut self) {
+        if self.announced {
+            self.shared.pipeline.waiting_first.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// On a full disk new work is refused as soon as only the reserve is left, and everything once that is used up.
+fn check_space(shared: &Shared, state: &FileState, cost: Cost) -> Result<(), StoreError> {
+    let spares = shared.log.spares();
+    if !spares.full {
+        return Ok(());
+    }
+    let needed = (state.open_bytes() + cost.bytes) as u64;
+    let left = match cost.space {
+        Space::Ordinary => spares.ready.saturating_sub(1),
+        Space::Reserve => spares.ready,
+    };
+    if left > 0 || shared.pipeline.room(cost.space) > 2 * needed {
+        return Ok(());
+    }
+    shared.log.poke_spares();
+    let dir = shared.dir.display();
+    let reason = format!("disk full: no prepared space for {needed} bytes in {dir}; free space and repeat");
+    Err(StoreError::Full(FullReason::Store { reason }))
+}
+
+fn too_large(bytes: usize, limit: usize) -> StoreError {
+    Refusal::new("bytes of the call", bytes.to_string(), format!("at most {limit} (segment_bytes)")).into()
+}
