@@ -75,7 +75,11 @@ impl StoreClock {
         let steady = steady.max(last.now.steady);
         let expected = last.wall.0.saturating_add(steady.0 - last.now.steady.0);
         if wall.0.abs_diff(expected) > JUMP_MICROS {
-            tracing::warn!(expected, found = wall.0, "wall clock jumped; log time goes on and never goes back");
+            tracing::warn!(
+                expected,
+                found = wall.0,
+                "wall clock jumped; log time goes on and never goes back"
+            );
         }
         *last = Last { now: Now { calendar: wall.max(last.now.calendar), steady }, wall };
         last.now

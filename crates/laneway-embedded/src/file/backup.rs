@@ -70,7 +70,12 @@ fn copy_all(shared: &Shared, checkpointer: &Checkpointer, to: &Path) -> Result<B
 }
 
 /// Gives the copy an incarnation of its own.
-fn rename_life(disk: &dyn Disk, to: &Path, checkpointer: &Checkpointer, incarnation: Incarnation) -> Result<()> {
+fn rename_life(
+    disk: &dyn Disk,
+    to: &Path,
+    checkpointer: &Checkpointer,
+    incarnation: Incarnation,
+) -> Result<()> {
     let index = Index::open(disk, to, COPY_BYTES, Patience::new(false))?;
     let meta = index.meta()?.ok_or_else(|| StoreError::Corrupt {
         what: format!("{}: the copied index has no checkpoint", to.display()),
@@ -88,9 +93,12 @@ fn copy(disk: &dyn Disk, from: &Path, to: &Path, name: &str, end: u64) -> Result
     let mut offset = 0;
     while offset < end {
         let wanted = usize::try_from(end - offset).unwrap_or(COPY_BYTES).min(COPY_BYTES);
-        let read = source.read_at(&mut buffer[..wanted], offset).map_err(|error| failed("read", &from, &error))?;
+        let read =
+            source.read_at(&mut buffer[..wanted], offset).map_err(|error| failed("read", &from, &error))?;
         if read == 0 {
-            return Err(StoreError::Corrupt { what: format!("{} ends at {offset}, not at {end}", from.display()) });
+            return Err(StoreError::Corrupt {
+                what: format!("{} ends at {offset}, not at {end}", from.display()),
+            });
         }
         target.write_at(&buffer[..read], offset).map_err(|error| failed("write", &to, &error))?;
         offset += read as u64;

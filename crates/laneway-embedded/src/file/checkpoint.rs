@@ -1,6 +1,6 @@
 //! Checkpoints: what changed since the last one goes into the index, with the log position it stands for.
 //!
-//! The commit thread hands out the changes between two groups, which costs it next to nothing; writing them
+//! The changes are handed out between two groups, which costs next to nothing; writing them
 //! happens beside it. A checkpoint that meets a full disk waits for room, and appends wait once the log since the
 //! last one grows too long. One that fails otherwise stops the store: the log still has everything.
 
@@ -88,8 +88,12 @@ impl Checkpointer {
         // A tail may be of a group that came after the freeze, and with `sync = os` nothing is synced yet: the index
         // must never be ahead of the log.
         shared.barrier_blocking()?;
-        let meta =
-            Meta { store: self.store, incarnation: self.incarnation, mark: frozen.end, clock: frozen.clock_mark };
+        let meta = Meta {
+            store: self.store,
+            incarnation: self.incarnation,
+            mark: frozen.end,
+            clock: frozen.clock_mark,
+        };
         let written = index.write(&meta, &frozen.into_write(tails)).and_then(|()| index.snapshot());
         let snapshot = match written {
             Ok(snapshot) => snapshot,
@@ -116,7 +120,9 @@ impl Checkpointer {
             let next = {
                 let state = shared.state.read();
                 let first = state.contents.open.iter().next();
-                first.filter(|(serial, _)| **serial < before).map(|(serial, contents)| (*serial, contents.clone()))
+                first
+                    .filter(|(serial, _)| **serial < before)
+                    .map(|(serial, contents)| (*serial, contents.clone()))
             };
             let Some((serial, contents)) = next else { return Ok(()) };
             shared.footers.write(serial, &contents)?;
@@ -162,15 +168,18 @@ fn collect_tails(shared: &Shared, changed: &[TailKey]) -> Vec<(Vec<u8>, Vec<u8>)
 /// Whether every event of a segment is trimmed and every job end in it is past its life.
 fn is_free(state: &FileState, summary: &Summary, now: Timestamp) -> bool {
     let trimmed = |shard: Shard, last: EventId| state.shard(shard).is_none_or(|info| info.trimmed >= last);
-    let events_gone =
-        summary.shards.iter().all(|(shard, found)| found.events.is_none_or(|(_, last)| trimmed(*shard, last)));
+    let events_gone = summary
+        .shards
+        .iter()
+        .all(|(shard, found)| found.events.is_none_or(|(_, last)| trimmed(*shard, last)));
     events_gone && summary.keep_until < now
 }
 
 /// After a failed write the index file refuses everything, so the store stops and the next start begins with
 /// the checkpoint before.
 fn stop_for_good(shared: &Arc<Shared>, error: StoreError) -> StoreError {
-    let cause: Arc<str> = format!("{error}; the log is safe: make room or check the disk, then restart").into();
+    let cause: Arc<str> =
+        format!("{error}; the log is safe: make room or check the disk, then restart").into();
     shared.pipeline.close(&cause);
     shared.tell_failed(&cause);
     error

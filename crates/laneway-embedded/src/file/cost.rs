@@ -18,7 +18,12 @@ fn draft(draft: &Draft) -> usize {
     let key = draft.key.as_ref().map_or(0, |key| key.bytes().len());
     let dedup = draft.dedup.as_ref().map_or(0, |dedup| 4 * (key + dedup.id.len()) + PER_ITEM);
     let delayed = if draft.delay.is_some() { PER_ITEM } else { 0 };
-    key + draft.kind.bytes().len() + draft.headers.bytes().len() + draft.data.len() + dedup + delayed + PER_ITEM
+    key + draft.kind.bytes().len()
+        + draft.headers.bytes().len()
+        + draft.data.len()
+        + dedup
+        + delayed
+        + PER_ITEM
 }
 
 fn lane(lane: &LaneName) -> usize {
@@ -29,7 +34,8 @@ fn lane(lane: &LaneName) -> usize {
 }
 
 pub(super) fn append(append: &Append) -> Cost {
-    let object = append.object.as_ref().and_then(|object| object.value.as_ref()).map_or(0, |value| value.len());
+    let object =
+        append.object.as_ref().and_then(|object| object.value.as_ref()).map_or(0, |value| value.len());
     let bytes = append.drafts.iter().map(draft).sum::<usize>() + object + 4 * PER_ITEM;
     Cost { space: Space::Ordinary, bytes, first: false, synced: false }
 }
@@ -63,7 +69,10 @@ pub(super) fn define(define: &Define) -> Cost {
         Define::Stream { settings, .. } => settings.partitions,
         Define::Adopt { .. } | Define::Import(_) => 1,
         // A seal raises the layout of every shard of its stream.
-        Define::Seal { .. } | Define::RemoveStream { .. } | Define::Processor { .. } | Define::RemoveProcessor { .. } => DEFINE_SHARDS,
+        Define::Seal { .. }
+        | Define::RemoveStream { .. }
+        | Define::Processor { .. }
+        | Define::RemoveProcessor { .. } => DEFINE_SHARDS,
     };
     let settings = match define {
         Define::Processor { settings, .. } => settings.len(),

@@ -45,12 +45,18 @@ impl FileStore {
     pub fn open_with(dir: impl AsRef<Path>, options: FileOptions, clock: Arc<dyn Clock>) -> Result<Self> {
         let (dir, disk) = (dir.as_ref(), RealDisk);
         create_dir(&disk, dir)?;
-        let lock = DirectoryLock::acquire(dir).map_err(|error| StoreError::Down { reason: error.to_string() })?;
+        let lock =
+            DirectoryLock::acquire(dir).map_err(|error| StoreError::Down { reason: error.to_string() })?;
         open(Arc::new(disk), dir, options, clock, Some(lock))
     }
 
     /// Opens a store on another disk, such as a simulated one. There is no lock on the folder.
-    pub fn open_on(disk: Arc<dyn Disk>, dir: impl AsRef<Path>, options: FileOptions, clock: Arc<dyn Clock>) -> Result<Self> {
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
+        dir: impl AsRef<Path>,
+        options: FileOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self> {
         create_dir(disk.as_ref(), dir.as_ref())?;
         open(disk, dir.as_ref(), options, clock, None)
     }
@@ -87,7 +93,10 @@ fn open(
     }
     let opened = replay(Arc::clone(&disk), dir, &options, meta, &mut state)?;
     let store = check_identity(&opened, meta)?;
-    let base = Base { index: begin(&index, meta, store, incarnation)?, end: meta.map_or(Mark::START, |meta| meta.mark) };
+    let base = Base {
+        index: begin(&index, meta, store, incarnation)?,
+        end: meta.map_or(Mark::START, |meta| meta.mark),
+    };
     if meta.is_none() {
         state.rows.rebase(Some(Arc::clone(&base.index)));
         state.tails.attach(Arc::clone(&base.index))?;
@@ -152,10 +161,12 @@ fn check_identity(opened: &Opened, meta: Option<Meta>) -> Result<u128> {
     let store = opened.log.store_id();
     match meta {
         Some(meta) if meta.mark != Mark::START && meta.store != store => Err(StoreError::Corrupt {
-            what: "index.redb belongs to another store than the log beside it; restore both from one backup".to_owned(),
+            what: "index.redb belongs to another store than the log beside it; restore both from one backup"
+                .to_owned(),
         }),
         None if opened.log.segments().first().is_some_and(|first| first.first_frame != 1) => {
-            let what = "index.redb is missing, and the log alone no longer holds everything; restore a backup";
+            let what =
+                "index.redb is missing, and the log alone no longer holds everything; restore a backup";
             Err(StoreError::Corrupt { what: what.to_owned() })
         }
         _ => Ok(store),
@@ -181,7 +192,9 @@ fn read_contents(opened: &Opened, footers: &Footers) -> Result<Contents> {
     let mut contents = Contents::default();
     let segments = opened.log.segments();
     let with_footer = footers.serials()?;
-    for serial in with_footer.iter().filter(|serial| segments.iter().all(|segment| segment.serial != **serial)) {
+    for serial in
+        with_footer.iter().filter(|serial| segments.iter().all(|segment| segment.serial != **serial))
+    {
         footers.remove(*serial)?;
     }
     for (at, segment) in segments.iter().enumerate() {
@@ -199,7 +212,13 @@ fn read_contents(opened: &Opened, footers: &Footers) -> Result<Contents> {
     }
     // Only a run of the oldest segments may be sealed: the rest is looked up in the open ones first.
     let first_open = contents.open.keys().next().copied();
-    for serial in contents.sealed.keys().copied().filter(|serial| first_open.is_some_and(|open| *serial > open)).collect::<Vec<_>>() {
+    for serial in contents
+        .sealed
+        .keys()
+        .copied()
+        .filter(|serial| first_open.is_some_and(|open| *serial > open))
+        .collect::<Vec<_>>()
+    {
         contents.sealed.remove(&serial);
         scan_segment(&opened.reader, serial, &mut contents)?;
     }
@@ -230,7 +249,8 @@ fn start(
     lock: Option<DirectoryLock>,
 ) -> Result<FileStore> {
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
-        seam::spawn(name, work).map_err(|error| StoreError::Down { reason: format!("could not start {name}: {error}") })
+        seam::spawn(name, work)
+            .map_err(|error| StoreError::Down { reason: format!("could not start {name}: {error}") })
     };
     let index = Arc::clone(&shared.base.lock().index);
     let large = index.value_count()? > CHECK_AT_OPEN;

@@ -59,7 +59,8 @@ pub(super) async fn read(shared: &Shared, read: Read) -> Result<Page> {
     }
     let (plan, events) = look(shared, &read)?;
     let complete = |state: &FileState, now| {
-        let entries = events.into_iter().map(|event| machine::read::entry(state, read.shard, plan.mode, event));
+        let entries =
+            events.into_iter().map(|event| machine::read::entry(state, read.shard, plan.mode, event));
         let page = machine::read::page_rest(state, now, &read, entries.collect::<Result<_>>()?)?;
         Ok(Page { head: plan.head, ..page })
     };
@@ -85,7 +86,7 @@ pub(super) fn events(shared: &Shared, shard: Shard, after: EventId, limit: usize
     }
 }
 
-/// Reads fresh events of a plain queue: nobody waits for the commit thread here, except when a place must be
+/// Reads fresh events of a plain queue: nobody waits for the state's lock here, except when a place must be
 /// looked up.
 fn read_plain(shared: &Shared, read: &Read, page: PlainPage) -> Result<Page> {
     let ReadFrom::After(after) = read.from else { return Err(gone(read.shard)) };
@@ -115,8 +116,12 @@ fn look(shared: &Shared, read: &Read) -> Result<(Plan, Vec<Event>)> {
     }
 }
 
-/// Looks up what makes jobs of these events, so that the commit thread need not.
-pub(super) fn job_marks(shared: &Shared, shard: Shard, mut ids: Vec<EventId>) -> Result<Vec<(EventId, JobMark)>> {
+/// Looks up what makes jobs of these events, before the state's lock is taken.
+pub(super) fn job_marks(
+    shared: &Shared,
+    shard: Shard,
+    mut ids: Vec<EventId>,
+) -> Result<Vec<(EventId, JobMark)>> {
     ids.sort_unstable();
     ids.dedup();
     let (mut marks, mut rest) = (Vec::with_capacity(ids.len()), &ids[..]);
@@ -165,7 +170,9 @@ fn plan(shared: &Shared, read: &Read) -> Result<Plan> {
     {
         return Ok(Plan { head, mode, start: Some(hint) });
     }
-    let Some(place) = state.contents.event(read.shard, first) else { return Ok(Plan { head, mode, start: None }) };
+    let Some(place) = state.contents.event(read.shard, first) else {
+        return Ok(Plan { head, mode, start: None });
+    };
     drop(state);
     Ok(Plan { head, mode, start: resolve(&shared.footers, place, read.shard, first)? })
 }

@@ -23,7 +23,7 @@ use crate::clock::StoreClock;
 use crate::machine::Now;
 use crate::wakeups::LocalWakeups;
 
-/// How long the commit thread rests before it asks a full disk again.
+/// How long the write thread rests before it asks a full disk again.
 const SPACE_WAIT: Duration = Duration::from_millis(100);
 
 /// A store in a folder. Cheap to clone; the last handle to go closes it in order.
@@ -149,7 +149,9 @@ impl Shared {
     pub(crate) async fn wait_for_checkpoint(&self) {
         while self.log_bytes.load(Ordering::Relaxed) >= self.options.backlog_bytes {
             let finished = self.checkpointed.notified();
-            if self.log_bytes.load(Ordering::Relaxed) < self.options.backlog_bytes || self.durable.borrow().failed.is_some() {
+            if self.log_bytes.load(Ordering::Relaxed) < self.options.backlog_bytes
+                || self.durable.borrow().failed.is_some()
+            {
                 return;
             }
             self.checkpoint_due();
@@ -204,7 +206,9 @@ impl Inner {
         self.shared.pipeline.close("the store is closed");
         for thread in threads.drain(..) {
             if thread.join().is_err() {
-                return Err(StoreError::Down { reason: "a thread of the store panicked; see its message".to_owned() });
+                return Err(StoreError::Down {
+                    reason: "a thread of the store panicked; see its message".to_owned(),
+                });
             }
         }
         checkpoint

@@ -1,13 +1,15 @@
-//! The store seam over a folder: each transition is a call to the commit thread or a look at the state.
+//! The store seam over a folder: each transition is a call in the open group or a look at the state.
 
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use laneway_core::store::{
-    About, Accepted, Append, Appended, Commit, Committed, Define, Defined, JobView, Jobs, LaneView, Lanes, Page,
-    Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
+    About, Accepted, Append, Appended, Commit, Committed, Define, Defined, JobView, Jobs, LaneView, Lanes,
+    Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
 };
-use laneway_core::{Bytes, Capabilities, limits, Document, Documents, Durability, Result, Store, Timestamp, Topic, Wakeups};
+use laneway_core::{
+    Bytes, Capabilities, Document, Documents, Durability, Result, Store, Timestamp, Topic, Wakeups, limits,
+};
 
 use super::options::SyncMode;
 use super::state::FileState;
@@ -59,11 +61,12 @@ impl Store for FileStore {
         if shared.log_bytes.load(Ordering::Relaxed) >= shared.options.backlog_bytes {
             shared.wait_for_checkpoint().await;
         }
-        // Cold lane ends are read here, on the caller's thread, so that the commit thread need not.
+        // Cold lane ends are read here, on the caller's thread, before the state's lock is taken: nobody waits for them.
         let keys = append.drafts.iter().filter_map(|draft| draft.key.as_ref());
         let in_memory = shared.tails_in_memory.load(Ordering::Acquire);
         let missing = if in_memory { None } else { shared.state.read().tails.missing(append.shard, keys) };
-        let found = missing.map(|missing| Ok::<_, laneway_core::StoreError>((missing.epoch, missing.look_up()?)));
+        let found =
+            missing.map(|missing| Ok::<_, laneway_core::StoreError>((missing.epoch, missing.look_up()?)));
         let (found, durability) = (found.transpose()?, self.durability());
         let cost = cost::append(&append);
         let work = move |state: &mut FileState, now| {
@@ -160,7 +163,9 @@ impl Documents for FileStore {
 
     async fn delete(&self, name: &str, expect: u64) -> Result<()> {
         let name = name.to_owned();
-        self.shared().call(cost::settling(0), move |state, _| machine::documents::delete(state, &name, expect)).await
+        self.shared()
+            .call(cost::settling(0), move |state, _| machine::documents::delete(state, &name, expect))
+            .await
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<Document>> {

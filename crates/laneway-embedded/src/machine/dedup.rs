@@ -175,7 +175,12 @@ impl Promotion {
 }
 
 /// Remembers what another store remembered. An entry that is there already stays.
-pub(super) fn remember<S: State>(state: &mut S, shard: Shard, row: &[u8], remembered: &Remembered) -> Result<()> {
+pub(super) fn remember<S: State>(
+    state: &mut S,
+    shard: Shard,
+    row: &[u8],
+    remembered: &Remembered,
+) -> Result<()> {
     if state.get(Table::Dedup, row)?.is_none() {
         let count = count(state, shard)?;
         put_row(state, row, remembered);

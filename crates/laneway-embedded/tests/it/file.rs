@@ -48,7 +48,8 @@ impl Fixture for FileFixture {
 
     async fn restored(&self, opened: TestStore) -> TestStore {
         let old = opened.extra::<Folder>().expect("this fixture opened it");
-        let copy = old.path.with_extension(format!("{}", old.folder.path().read_dir().expect("readable").count()));
+        let copy =
+            old.path.with_extension(format!("{}", old.folder.path().read_dir().expect("readable").count()));
         old.store.backup(&copy).expect("backup");
         open(copy, Arc::clone(&old.folder), opened.clock.clone())
     }

@@ -89,7 +89,9 @@ impl Shared {
 /// A call that was refused by the rules changed nothing, whatever the disk did.
 fn settle<T>(answer: Result<T>, durable: Result<(), Arc<str>>) -> Result<T> {
     match (answer, durable) {
-        (Ok(_), Err(cause)) => Err(StoreError::Unknown { action: "commit", source: cause.to_string().into() }),
+        (Ok(_), Err(cause)) => {
+            Err(StoreError::Unknown { action: "commit", source: cause.to_string().into() })
+        }
         (answer, _) => answer,
     }
 }

@@ -74,9 +74,12 @@ impl Pipeline {
         std::mem::take(&mut inner.synced)
     }
 
-    /// The group with this number is durable.
-    pub(super) fn written(&self, number: u64) {
-        self.inner.lock().groups = number;
+    /// The group with this number is durable. Whoever learns it here finds it told everywhere else too.
+    pub(super) fn written(&self, number: u64, tell: impl FnOnce()) {
+        let mut inner = self.inner.lock();
+        tell();
+        inner.groups = number;
+        drop(inner);
         self.changed.notify_all();
     }
 

@@ -96,8 +96,8 @@ impl WriteThread {
             }
             state.publish(position, group)
         };
-        self.shared.pipeline.written(number);
-        self.shared.durable.send_modify(|durable| durable.groups = number);
+        let tell = || self.shared.durable.send_modify(|durable| durable.groups = number);
+        self.shared.pipeline.written(number, tell);
         self.shared.wakeups.announce_all(&topics);
         let since = self.shared.log_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if since >= self.shared.options.checkpoint_bytes {

@@ -48,7 +48,11 @@ impl Drop for Index {
     /// redb tidies up when it closes, and panics when the file turns out to be damaged just then.
     fn drop(&mut self) {
         let database = self.database.take();
-        if let Err(error) = guarded(&self.path, "close", || Ok(drop(database))) {
+        let close = || {
+            drop(database);
+            Ok(())
+        };
+        if let Err(error) = guarded(&self.path, "close", close) {
             tracing::warn!(%error, "index was not closed in order; the next start checks it");
         }
     }
@@ -68,7 +72,11 @@ impl std::fmt::Debug for Snapshot {
 }
 
 /// redb answers damaged pages with errors or panics; both mean that the file cannot be trusted.
-fn guarded<T>(path: &Path, action: &str, work: impl FnOnce() -> std::result::Result<T, redb::Error>) -> Result<T> {
+fn guarded<T>(
+    path: &Path,
+    action: &str,
+    work: impl FnOnce() -> std::result::Result<T, redb::Error>,
+) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(redb::Error::Io(error))) => {
@@ -78,14 +86,22 @@ fn guarded<T>(path: &Path, action: &str, work: impl FnOnce() -> std::result::Res
             Err(StoreError::Corrupt { what: format!("could not {action} {}: {error}", path.display()) })
         }
         Err(_) => Err(StoreError::Corrupt {
-            what: format!("could not {action} {}: its pages contradict each other; restore a backup", path.display()),
+            what: format!(
+                "could not {action} {}: its pages contradict each other; restore a backup",
+                path.display()
+            ),
         }),
     }
 }
 
 impl Index {
     /// Opens or creates the index of a folder. A new one has no checkpoint.
-    pub(crate) fn open(disk: &dyn Disk, dir: &Path, cache_bytes: usize, patience: Arc<Patience>) -> Result<Self> {
+    pub(crate) fn open(
+        disk: &dyn Disk,
+        dir: &Path,
+        cache_bytes: usize,
+        patience: Arc<Patience>,
+    ) -> Result<Self> {
         let path = dir.join(FILE);
         let io = |error: std::io::Error| StoreError::Down {
             reason: format!("could not open {}: {error}", path.display()),
@@ -219,12 +235,22 @@ impl Snapshot {
     }
 
     /// Rows from `start` to before `end`, ascending.
-    pub(crate) fn rows(&self, start: Bound<&[u8]>, end: Option<&[u8]>, limit: usize) -> Result<Vec<(Bytes, Bytes)>> {
+    pub(crate) fn rows(
+        &self,
+        start: Bound<&[u8]>,
+        end: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Bytes)>> {
         range(&self.rows, "row", start, end, limit)
     }
 
     /// Tails from `start` to before `end`, ascending.
-    pub(crate) fn tails(&self, start: Bound<&[u8]>, end: Option<&[u8]>, limit: usize) -> Result<Vec<(Bytes, Bytes)>> {
+    pub(crate) fn tails(
+        &self,
+        start: Bound<&[u8]>,
+        end: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Bytes)>> {
         range(&self.tails, "tail", start, end, limit)
     }
 
@@ -296,7 +322,8 @@ fn range(
     let entries = guarded(Path::new(FILE), "read", || {
         let mut entries = Vec::new();
         // In a damaged tree a walk may come back to where it was, and whoever walks page by page must notice too.
-        let mut last: Option<Vec<u8>> = if let Bound::Excluded(start) = start { Some(start.to_vec()) } else { None };
+        let mut last: Option<Vec<u8>> =
+            if let Bound::Excluded(start) = start { Some(start.to_vec()) } else { None };
         for entry in table.range::<&[u8]>((start, end))?.take(limit) {
             let (key, value) = entry?;
             let inside = RangeBounds::<[u8]>::contains::<[u8]>(&(start, end), key.value());

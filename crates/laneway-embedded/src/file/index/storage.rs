@@ -77,7 +77,8 @@ impl StorageBackend for Storage {
         if read == out.len() {
             return Ok(());
         }
-        let what = format!("index file ends at {}, wanted {} bytes at {offset}", offset + read as u64, out.len());
+        let what =
+            format!("index file ends at {}, wanted {} bytes at {offset}", offset + read as u64, out.len());
         Err(io::Error::new(io::ErrorKind::UnexpectedEof, what))
     }
 
@@ -121,6 +122,10 @@ mod tests {
         storage.until_there_is_room(write).unwrap();
         assert_eq!(tries.get(), 2);
         let full = storage.until_there_is_room(|| Err(io::ErrorKind::StorageFull.into()));
-        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::StorageFull, "without patience a full disk is an error");
+        assert_eq!(
+            full.unwrap_err().kind(),
+            io::ErrorKind::StorageFull,
+            "without patience a full disk is an error"
+        );
     }
 }

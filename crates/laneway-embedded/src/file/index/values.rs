@@ -55,7 +55,9 @@ impl Meta {
         out.u128(self.store);
         out.u128(self.incarnation.0);
         let numbers = [self.mark.position.serial, self.mark.position.offset, self.mark.number];
-        for value in numbers.into_iter().chain([self.clock.calendar.0, self.clock.steady.0, self.clock.machine.0]) {
+        for value in
+            numbers.into_iter().chain([self.clock.calendar.0, self.clock.steady.0, self.clock.machine.0])
+        {
             Encoder::u64(&mut out, value);
         }
         out.u128(self.clock.epoch);

@@ -66,7 +66,9 @@ impl FileState {
         let mut reader = RecordReader::new(frame.body.clone());
         loop {
             match reader.next() {
-                Ok(Some((at, record))) => self.replay_record(record).map_err(|Malformed| senseless(frame, at))?,
+                Ok(Some((at, record))) => {
+                    self.replay_record(record).map_err(|Malformed| senseless(frame, at))?
+                }
                 Ok(None) => return Ok(()),
                 Err(Malformed) => return Err(senseless(frame, 0)),
             }
@@ -111,7 +113,8 @@ pub(crate) fn contents_of(frame: &Frame) -> Result<FrameContents, LogError> {
         match reader.next().map_err(|Malformed| senseless(frame, 0))? {
             Some((at, Record::Events(section))) => {
                 let shard = section.shard;
-                let run: Option<(EventId, EventId)> = run_of(section).map_err(|Malformed| senseless(frame, at))?;
+                let run: Option<(EventId, EventId)> =
+                    run_of(section).map_err(|Malformed| senseless(frame, at))?;
                 contents.runs.extend(run.map(|(first, last)| (shard, first, last)));
             }
             Some((_, Record::JobEnds(shard, ends))) => {

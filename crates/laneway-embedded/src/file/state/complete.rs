@@ -14,7 +14,8 @@ impl FileState {
             let wanted = first_wanted(info);
             let first = self.first_event(*shard);
             if wanted <= info.head && first.is_none_or(|first| first > wanted) {
-                let found = first.map_or_else(|| "none is there".to_owned(), |first| format!("the first is {first}"));
+                let found =
+                    first.map_or_else(|| "none is there".to_owned(), |first| format!("the first is {first}"));
                 let what = format!(
                     "log: events of shard {shard} must begin with {wanted}, but {found}: segments are missing; \
                      restore a backup"

@@ -88,7 +88,8 @@ impl SegmentContents {
         }
         for ends in frame.ends.chunk_by(|(one, ..), (other, ..)| one == other) {
             let contents = self.shards.entry(ends[0].0).or_default();
-            ends.iter().for_each(|(_, id, at)| contents.insert_end(EndPlace { id: *id, frame: offset, at: *at }));
+            ends.iter()
+                .for_each(|(_, id, at)| contents.insert_end(EndPlace { id: *id, frame: offset, at: *at }));
         }
         self.keep_until = self.keep_until.max(frame.keep_until);
     }
@@ -96,7 +97,8 @@ impl SegmentContents {
     /// What stays in memory after sealing.
     pub(crate) fn summary(&self) -> Summary {
         let shards = self.shards.iter().map(|(shard, contents)| {
-            let ends = contents.ends.first().zip(contents.ends.last()).map(|(first, last)| (first.id, last.id));
+            let ends =
+                contents.ends.first().zip(contents.ends.last()).map(|(first, last)| (first.id, last.id));
             (*shard, ShardSummary { events: contents.first().map(|first| (first, contents.last)), ends })
         });
         let began = self.times.first().map_or(Timestamp(0), |(time, _)| *time);
@@ -152,7 +154,8 @@ impl Contents {
             return Some(Place::Footer(serial));
         }
         self.open.iter().find_map(|(serial, contents)| {
-            let found = contents.shards.get(&shard).filter(|found| found.last >= id && found.first().is_some())?;
+            let found =
+                contents.shards.get(&shard).filter(|found| found.last >= id && found.first().is_some())?;
             let offset = found.place(id).or_else(|| found.places.first().map(|(_, offset)| *offset))?;
             Some(Place::At(Position { serial: *serial, offset: u64::from(offset) }))
         })
@@ -186,7 +189,12 @@ impl Contents {
     }
 
     /// Ends of jobs after an id in the open segments, and the sealed segments that may have some.
-    pub(crate) fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> (Vec<(u64, EndPlace)>, Vec<u64>) {
+    pub(crate) fn job_ends(
+        &self,
+        shard: Shard,
+        after: EventId,
+        limit: usize,
+    ) -> (Vec<(u64, EndPlace)>, Vec<u64>) {
         let mut open = Vec::new();
         for (serial, contents) in &self.open {
             let ends = contents.shards.get(&shard).map(|found| &found.ends[..]).unwrap_or_default();

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
-use laneway_core::{EventId, Incarnation, JobMark, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo, Topic};
+use laneway_core::{
+    EventId, Incarnation, JobMark, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo, Topic,
+};
 
 use super::contents::{Contents, FrameContents};
 use super::footer::Footers;
@@ -16,9 +18,9 @@ use super::records::Records;
 use super::resident::{self, Resident};
 use super::rows::{RowChanges, Rows};
 use super::tails::{TailKey, Tails, shard_prefix};
-use crate::file::index::{CheckpointWrite, Snapshot};
 use crate::clock::ClockMark;
 use crate::file::commit::Done;
+use crate::file::index::{CheckpointWrite, Snapshot};
 use crate::file::log::{FrameBuffer, LogReader, Mark, Position};
 use crate::machine::codec::Stored;
 use crate::machine::{Now, SeatState, StoredEnd};
@@ -140,7 +142,8 @@ impl FileState {
     pub(crate) fn finish_load(&mut self, reader: LogReader, footers: Arc<Footers>) {
         self.log = Some((reader, footers));
         self.published.set_shards(self.shards.keys().map(|shard| (*shard, self.to_publish(*shard))));
-        self.published.set_requests(self.seats.iter().map(|(seat, state)| (*seat, Some(state.head.request_no))));
+        self.published
+            .set_requests(self.seats.iter().map(|(seat, state)| (*seat, Some(state.head.request_no))));
     }
 
     pub(super) fn reader(&self) -> &LogReader {
@@ -222,7 +225,8 @@ impl FileState {
         for seat in changed.seats {
             resident.push((resident::seat_key(seat), self.seats.get(&seat).map(Stored::to_row)));
         }
-        let forgotten_tails = changed.removed_shards.iter().map(|shard| shard_prefix(*shard).to_vec()).collect();
+        let forgotten_tails =
+            changed.removed_shards.iter().map(|shard| shard_prefix(*shard).to_vec()).collect();
         Frozen {
             rows: self.rows.freeze(),
             tails: self.tails.freeze(),

@@ -30,7 +30,12 @@ fn senseless(frame: &Frame) -> StoreError {
 }
 
 /// The frame from which to walk for an id.
-pub(crate) fn resolve(footers: &Footers, place: Place, shard: Shard, id: EventId) -> Result<Option<Position>> {
+pub(crate) fn resolve(
+    footers: &Footers,
+    place: Place,
+    shard: Shard,
+    id: EventId,
+) -> Result<Option<Position>> {
     let serial = match place {
         Place::At(position) => return Ok(Some(position)),
         Place::Footer(serial) => serial,
@@ -161,7 +166,8 @@ pub(super) fn first_since(state: &FileState, shard: Shard, time: Timestamp) -> R
 fn read_end(reader: &LogReader, serial: u64, place: EndPlace) -> Result<StoredEnd> {
     let position = Position { serial, offset: u64::from(place.frame) };
     let frame = reader.read_at(position).map_err(read_error)?;
-    let stored = RecordReader::job_end(&frame.body, place.at as usize).map_err(|Malformed| senseless(&frame))?;
+    let stored =
+        RecordReader::job_end(&frame.body, place.at as usize).map_err(|Malformed| senseless(&frame))?;
     if stored.end.id != place.id {
         return Err(read_error(frame.corrupt(place.at as usize, "another job's end lies here")));
     }
@@ -183,7 +189,12 @@ pub(super) fn job_end(state: &FileState, shard: Shard, id: EventId) -> Result<Op
 }
 
 /// Ends of jobs after an id, by id.
-pub(super) fn job_ends(state: &FileState, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>> {
+pub(super) fn job_ends(
+    state: &FileState,
+    shard: Shard,
+    after: EventId,
+    limit: usize,
+) -> Result<Vec<StoredEnd>> {
     let (mut places, sealed) = state.contents.job_ends(shard, after, limit);
     for serial in sealed {
         let found = state.footers().get(serial)?.job_ends(shard, after, limit)?;

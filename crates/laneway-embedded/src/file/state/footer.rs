@@ -205,7 +205,8 @@ impl Footer {
         let count = (blocks.count - block * BLOCK_ENDS).min(BLOCK_ENDS);
         let offset = blocks.offset + (block * (BLOCK_ENDS * END_BYTES + 4)) as u64;
         let mut buffer = vec![0; count * END_BYTES + 4];
-        let read = self.file.read_at(&mut buffer, offset).map_err(|error| down("read", &self.path, &error))?;
+        let read =
+            self.file.read_at(&mut buffer, offset).map_err(|error| down("read", &self.path, &error))?;
         let (entries, sum) = buffer.split_at(count * END_BYTES);
         if read != buffer.len() || crc32fast::hash(entries).to_le_bytes() != sum {
             return Err(damaged(&self.path, "a block of job ends fails the checksum"));
@@ -279,7 +280,12 @@ fn encode_shard(shard: Shard, found: &ShardContents, table: &mut Vec<u8>, blocks
 
 type Table = (SegmentContents, HashMap<Shard, Blocks>);
 
-fn decode(mut from: Decoder, store: u128, serial: u64, blocks_at: u64) -> std::result::Result<Table, Malformed> {
+fn decode(
+    mut from: Decoder,
+    store: u128,
+    serial: u64,
+    blocks_at: u64,
+) -> std::result::Result<Table, Malformed> {
     if from.u128()? != store || from.u64()? != serial {
         return Err(Malformed);
     }
@@ -317,8 +323,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let footers = Footers::open(Arc::new(RealDisk), folder.path(), 9).unwrap();
         let shard = Shard { stream: StreamId(1), partition: Partition(2) };
-        let ends = (1..=600).map(|id| EndPlace { id: EventId(id * 3), frame: 5, at: u32::try_from(id).unwrap() });
-        let found = ShardContents { places: vec![(EventId(1), 4096)], last: EventId(1800), ends: ends.collect() };
+        let ends =
+            (1..=600).map(|id| EndPlace { id: EventId(id * 3), frame: 5, at: u32::try_from(id).unwrap() });
+        let found =
+            ShardContents { places: vec![(EventId(1), 4096)], last: EventId(1800), ends: ends.collect() };
         let contents = SegmentContents {
             shards: [(shard, found)].into_iter().collect(),
             times: vec![(Timestamp(7), 4096)],
@@ -329,7 +337,8 @@ mod tests {
         assert_eq!(footer.summary(), contents.summary());
         assert_eq!(footer.job_end(shard, EventId(1500)).unwrap().map(|end| end.at), Some(500));
         assert_eq!(footer.job_end(shard, EventId(1501)).unwrap(), None);
-        let ids: Vec<u64> = footer.job_ends(shard, EventId(760), 3).unwrap().iter().map(|end| end.id.0).collect();
+        let ids: Vec<u64> =
+            footer.job_ends(shard, EventId(760), 3).unwrap().iter().map(|end| end.id.0).collect();
         assert_eq!(ids, [762, 765, 768]);
         assert_eq!(footers.serials().unwrap(), [3]);
     }

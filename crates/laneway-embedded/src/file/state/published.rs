@@ -1,5 +1,5 @@
-//! What readers of fresh events need to know, apart from the state: the commit thread holds the state's lock while
-//! it applies a group, and dispatch must not wait for that.
+//! What readers of fresh events need to know, apart from the state: calls hold the state's lock while
+//! they are applied, and dispatch must not wait for that.
 
 use hashbrown::HashMap;
 use laneway_core::store::Read;

@@ -10,7 +10,10 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use laneway_core::{Event, EventId, JobMark, Key, Partition, Passed, ProcessorId, Seat, Shard, ShardInfo, StreamId, StreamInfo};
+use laneway_core::{
+    Event, EventId, JobMark, Key, Partition, Passed, ProcessorId, Seat, Shard, ShardInfo, StreamId,
+    StreamInfo,
+};
 
 use super::tails;
 use crate::machine::codec::{self, Decoder, Encoder, Malformed, Stored};
@@ -256,7 +259,8 @@ impl RecordReader {
         let start = self.at;
         let head = self.body.get(start..).and_then(|rest| rest.first_chunk::<HEAD>()).ok_or(Malformed)?;
         let tag = Tag::parse(head[0])?;
-        let len = usize::try_from(u32::from_le_bytes([head[1], head[2], head[3], head[4]])).map_err(|_| Malformed)?;
+        let len = usize::try_from(u32::from_le_bytes([head[1], head[2], head[3], head[4]]))
+            .map_err(|_| Malformed)?;
         let content = start + HEAD..(start + HEAD).checked_add(len).ok_or(Malformed)?;
         if content.end > self.body.len() {
             return Err(Malformed);
@@ -296,7 +300,9 @@ fn decode(tag: Tag, body: &Bytes, range: Range<usize>) -> Result<Record, Malform
     let content = body.slice(range.clone());
     let mut from = Decoder::new(content.clone());
     let record = match tag {
-        Tag::Events => return Ok(Record::Events(EventsSection { shard: read_shard(&mut from)?, events: from })),
+        Tag::Events => {
+            return Ok(Record::Events(EventsSection { shard: read_shard(&mut from)?, events: from }));
+        }
         Tag::Advance => {
             let seat = read_seat(&mut from)?;
             let head = SeatHead::decode(&mut from)?;

@@ -28,7 +28,8 @@ pub(crate) fn seat_key(seat: Seat) -> Vec<u8> {
 
 /// A value under its key, as the index has it.
 pub(crate) fn decode(key: &[u8], value: Bytes) -> Result<Resident> {
-    let damaged = || StoreError::Corrupt { what: format!("index.redb: resident record {}", key.escape_ascii()) };
+    let damaged =
+        || StoreError::Corrupt { what: format!("index.redb: resident record {}", key.escape_ascii()) };
     let (kind, rest) = key.split_first().ok_or_else(damaged)?;
     match kind {
         1 => StreamInfo::from_row(value).map(Resident::Stream),

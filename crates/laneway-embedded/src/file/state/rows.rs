@@ -79,7 +79,12 @@ impl Rows {
 
     /// Rows that begin with `prefix` and lie after `after`, ascending, whole keys. Stops as soon as it has
     /// enough: a scan for the first row costs no more than a get.
-    pub(crate) fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Bytes, Bytes)>> {
+    pub(crate) fn scan(
+        &self,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Bytes)>> {
         let end = prefix_end(prefix);
         let after = after.filter(|after| *after >= prefix);
         let start = after.map_or(Bound::Included(prefix), Bound::Excluded);
@@ -93,7 +98,11 @@ impl Rows {
         let mut found = Vec::new();
         while found.len() < limit {
             let below = index.peek()?.map(|(key, _)| key.clone());
-            let heads = [dirty.peek().map(|(key, _)| &key[..]), frozen.peek().map(|(key, _)| &key[..]), below.as_deref()];
+            let heads = [
+                dirty.peek().map(|(key, _)| &key[..]),
+                frozen.peek().map(|(key, _)| &key[..]),
+                below.as_deref(),
+            ];
             let Some(key) = heads.into_iter().flatten().min().map(Bytes::copy_from_slice) else { break };
             // The newest layer that has the key decides; the others step past it.
             let mut value = None;
@@ -122,7 +131,13 @@ struct IndexRows<'a> {
 
 impl<'a> IndexRows<'a> {
     fn new(index: Option<&'a Snapshot>, start: Bound<&[u8]>, end: Option<&'a [u8]>, limit: usize) -> Self {
-        Self { index, next: start.map(<[u8]>::to_vec), end, page: VecDeque::new(), page_len: limit.clamp(1, 256) }
+        Self {
+            index,
+            next: start.map(<[u8]>::to_vec),
+            end,
+            page: VecDeque::new(),
+            page_len: limit.clamp(1, 256),
+        }
     }
 
     fn peek(&mut self) -> Result<Option<&(Bytes, Bytes)>> {
@@ -131,7 +146,9 @@ impl<'a> IndexRows<'a> {
         {
             self.page = index.rows(self.next.as_ref().map(Vec::as_slice), self.end, self.page_len)?.into();
             match self.page.back() {
-                Some((last, _)) if self.page.len() == self.page_len => self.next = Bound::Excluded(last.to_vec()),
+                Some((last, _)) if self.page.len() == self.page_len => {
+                    self.next = Bound::Excluded(last.to_vec())
+                }
                 _ => self.index = None,
             }
         }

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use laneway_core::{
-    Event, EventId, Incarnation, JobMark, Key, Passed, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo, Timestamp, Topic,
+    Event, EventId, Incarnation, JobMark, Key, Passed, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo,
+    Timestamp, Topic,
 };
 
 use super::file_state::FileState;
@@ -142,7 +143,8 @@ impl State for FileState {
 
     fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>> {
         let mut ends = find::job_ends(self, shard, after, limit)?;
-        let fresh = self.fresh_ends.iter().filter(|(_, found, stored)| *found == shard && stored.end.id > after);
+        let fresh =
+            self.fresh_ends.iter().filter(|(_, found, stored)| *found == shard && stored.end.id > after);
         ends.extend(fresh.map(|(_, _, stored)| stored.clone()));
         ends.sort_by_key(|stored| stored.end.id);
         ends.truncate(limit);
@@ -153,7 +155,13 @@ impl State for FileState {
         self.rows.get(&Self::row_key(table, key))
     }
 
-    fn scan(&self, table: Table, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Bytes, Bytes)>> {
+    fn scan(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Bytes)>> {
         let after = after.map(|after| Self::row_key(table, after));
         let rows = self.rows.scan(&Self::row_key(table, prefix), after.as_deref(), limit)?;
         Ok(rows.into_iter().map(|(key, value)| (key.slice(1..), value)).collect())

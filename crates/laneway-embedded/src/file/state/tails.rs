@@ -1,8 +1,8 @@
 //! Tails: the end of every lane ever seen, of which only the active ones are in memory.
 //!
 //! A lane that was active lately is in `live`, one that was before that in `old`; below them lies the index. Cold
-//! tails are looked up by the caller's thread before its append reaches the commit thread ([`Tails::missing`],
-//! [`Tails::warm`]); the commit thread finds them in memory with one look.
+//! tails are looked up before the state's lock is taken ([`Tails::missing`], [`Tails::warm`]); under it they are
+//! found in memory with one look.
 //!
 //! A checkpoint takes the list of changed lanes in one step and reads their tails afterwards, a few at a time,
 //! while work goes on. So a tail in the index may be newer than the checkpoint's place in the log, though never
@@ -182,9 +182,14 @@ impl Tails {
     }
 
     /// The tails of these lanes as they are now, as the index keeps them; lanes of removed shards are left out.
-    pub(crate) fn collect(&self, keys: &[TailKey], exists: impl Fn(Shard) -> bool) -> Vec<(Vec<u8>, Vec<u8>)> {
+    pub(crate) fn collect(
+        &self,
+        keys: &[TailKey],
+        exists: impl Fn(Shard) -> bool,
+    ) -> Vec<(Vec<u8>, Vec<u8>)> {
         let slot = |key: &TailKey| self.live.get(key).or_else(|| self.old.get(key));
-        let tails = keys.iter().filter(|key| exists(key.shard)).filter_map(|key| Some((key, slot(key)?.tail?)));
+        let tails =
+            keys.iter().filter(|key| exists(key.shard)).filter_map(|key| Some((key, slot(key)?.tail?)));
         tails.map(|(key, tail)| (key.bytes(), encode(&tail))).collect()
     }
 
@@ -208,7 +213,8 @@ impl Tails {
         let mut found = BTreeMap::new();
         if let Some(index) = &self.index {
             let start = TailKey::encode(shard, after.unwrap_or_default());
-            let from = if after.is_some() { Bound::Excluded(&start[..]) } else { Bound::Included(&start[..]) };
+            let from =
+                if after.is_some() { Bound::Excluded(&start[..]) } else { Bound::Included(&start[..]) };
             for (key, value) in index.tails(from, prefix_end(&shard_prefix(shard)).as_deref(), limit)? {
                 found.insert(key[8..].to_vec(), decode(&key, value)?);
             }

@@ -7,8 +7,8 @@ mod chain;
 mod finding;
 mod overlay;
 mod report;
-mod run;
 mod rows;
+mod run;
 mod stand;
 #[cfg(test)]
 mod tests;

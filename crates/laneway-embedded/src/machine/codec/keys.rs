@@ -7,7 +7,8 @@
 use bytes::Bytes;
 use laneway_core::store::Source;
 use laneway_core::{
-    BlockKind, Due, EventId, Key, LaneName, Nonce, Partition, ProcessorId, Result, Seat, Shard, Steady, StreamId, Timestamp, TokenId,
+    BlockKind, Due, EventId, Key, LaneName, Nonce, Partition, ProcessorId, Result, Seat, Shard, Steady,
+    StreamId, Timestamp, TokenId,
 };
 
 use super::Malformed;
