@@ -165,6 +165,8 @@ pub struct RequestRow {
 pub struct OutboxRow {
     /// Its number.
     pub number: u64,
+    /// Which life of the processor emitted it: part of the origin it is forwarded under, also after a reset.
+    pub incarnation: u32,
     /// What and where to.
     pub emit: Emit,
 }

@@ -12,7 +12,7 @@ use laneway_core::{
     Window,
 };
 
-use super::codec::{Filed, Stored, Token, Value, keys, load};
+use super::codec::{Filed, Outgoing, Stored, Token, Value, keys, load};
 use super::{Now, SeatHead, SeatState, State, StoredEnd, Table, define, gate, ids, job_ends, lane_changes};
 
 /// Settles runs. Also answers which jobs ended.
@@ -269,7 +269,8 @@ impl Plan {
             state.put(Table::Dead, &keys::seat_number(seat, dead.event.id.0), &dead.to_row());
         }
         for (number, emit) in (self.before.emitted + 1..).zip(&self.emits) {
-            state.put(Table::Outbox, &keys::seat_number(seat, number), &emit.to_row());
+            let outgoing = Outgoing { incarnation: self.before.lanes, emit: emit.clone() };
+            state.put(Table::Outbox, &keys::seat_number(seat, number), &outgoing.to_row());
         }
         for number in self.forwarded.0 + 1..=self.forwarded.1 {
             state.delete(Table::Outbox, &keys::seat_number(seat, number));

@@ -16,7 +16,7 @@ use laneway_core::{
 
 use super::append::join_all;
 use super::codec::keys::{self, Single};
-use super::codec::{Filed, Numbered, Remembered, ScheduledJob, Seen, Stored, Token, Value, Waiting, load};
+use super::codec::{Filed, Numbered, Outgoing, Remembered, ScheduledJob, Seen, Stored, Token, Value, Waiting, load};
 use super::{SeatHead, SeatState, State, StoredEnd, Table, Tail, dedup, gate, ids, lane_changes, schedule};
 
 /// Takes over one piece.
@@ -302,8 +302,9 @@ fn import_seat<S: State>(state: &mut S, seat: Seat, rows: Rows) -> Result<()> {
             }
         }
         Rows::Outbox(emits) => {
-            for OutboxRow { number, emit } in emits {
-                state.put(Table::Outbox, &keys::seat_number(seat, number), &emit.to_row());
+            for OutboxRow { number, incarnation, emit } in emits {
+                let row = Outgoing { incarnation, emit }.to_row();
+                state.put(Table::Outbox, &keys::seat_number(seat, number), &row);
             }
         }
         Rows::Requests(requests) => {

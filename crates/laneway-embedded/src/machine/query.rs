@@ -2,13 +2,13 @@
 
 use laneway_core::limits::PAGE_MAX;
 use laneway_core::store::{
-    Counts, DeadLetter, Emit, Ending, JobEnd, LaneTail, OutboxRow, Query, RequestRow, Rows, ScheduledRow,
+    Counts, DeadLetter, Ending, JobEnd, LaneTail, OutboxRow, Query, RequestRow, Rows, ScheduledRow,
     SeatView, TailView, Versioned,
 };
 use laneway_core::{Bytes, EventId, Key, Result, Seat, Shard, StoreError};
 
 use super::codec::keys::{self, Single};
-use super::codec::{Filed, Numbered, Stored, Value, Waiting, load};
+use super::codec::{Filed, Numbered, Outgoing, Stored, Value, Waiting, load};
 use super::job_ends::alive_until;
 use super::read::versioned;
 use super::seize::progress;
@@ -112,10 +112,15 @@ fn requests<S: State>(state: &S, seat: Seat, after: u64, limit: usize) -> Result
     requests.collect()
 }
 
+fn outbox_row(number: u64, row: Bytes) -> Result<OutboxRow> {
+    let Outgoing { incarnation, emit } = Outgoing::from_row(row)?;
+    Ok(OutboxRow { number, incarnation, emit })
+}
+
 fn outbox<S: State>(state: &S, seat: Seat, after: u64, limit: usize) -> Result<Vec<OutboxRow>> {
     gate::seat(state, seat)?;
     let rows = numbered(state, Table::Outbox, &keys::seat(seat), after, limit)?;
-    rows.into_iter().map(|(number, row)| Ok(OutboxRow { number, emit: Emit::from_row(row)? })).collect()
+    rows.into_iter().map(|(number, row)| outbox_row(number, row)).collect()
 }
 
 fn states<S: State>(

@@ -101,7 +101,7 @@ fn snapshot() -> Snapshot {
     };
     let state = Versioned { version: 2, bytes: Bytes::from_static(b"2") };
     let outbox =
-        vec![laneway_core::store::OutboxRow { number: 1, emit: emit(StreamId(2), "out", "emitted") }];
+        vec![laneway_core::store::OutboxRow { number: 1, incarnation: 0, emit: emit(StreamId(2), "out", "emitted") }];
     let seat = SeatSnapshot {
         view: SeatView { processor: SEAT.processor, progress, request_no: 0 },
         floor: EventId(2),

@@ -56,6 +56,9 @@ pub async fn a_reset_keeps_outbox_and_dead_letters(bench: &Bench) {
     let mut commit = bench.commit_of(place.seat, fence);
     commit.emits = vec![emit(place.stream.id, "b", "next")];
     assert_eq!(bench.commit(commit).await.emitted, 2);
+    let outbox = rows!(bench, Query::Outbox(place.seat, 0, 10), Outbox);
+    let lives: Vec<(u64, u32)> = outbox.iter().map(|row| (row.number, row.incarnation)).collect();
+    assert_eq!(lives, [(1, 0), (2, 1)], "an emit is forwarded under the life that made it");
 }
 
 /// Contract 1.18: states are kept or cleared, as the reset says; cleared ones count anew.

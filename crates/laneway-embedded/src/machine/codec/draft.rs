@@ -157,8 +157,28 @@ impl Stored for Waiting {
     }
 }
 
-impl Stored for Emit {
+/// An emit on its way, with the life of the processor that emitted it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Outgoing {
+    pub(crate) incarnation: u32,
+    pub(crate) emit: Emit,
+}
+
+impl Stored for Outgoing {
     const NAME: &'static str = "outbox row";
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.varint(u64::from(self.incarnation));
+        self.emit.encode(out);
+    }
+
+    fn decode(from: &mut Decoder) -> Result<Self, Malformed> {
+        Ok(Self { incarnation: from.small()?, emit: Emit::decode(from)? })
+    }
+}
+
+impl Stored for Emit {
+    const NAME: &'static str = "emit";
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.varint(u64::from(self.stream.0));

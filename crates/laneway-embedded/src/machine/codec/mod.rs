@@ -21,7 +21,7 @@ mod values;
 
 pub(crate) use bytes::{Decoder, Encoder, Malformed};
 pub(crate) use dedup::Remembered;
-pub(crate) use draft::Waiting;
+pub(crate) use draft::{Outgoing, Waiting};
 pub(crate) use job::ScheduledJob;
 pub(crate) use request::{Filed, Token};
 pub(crate) use stored::{Stored, load};
