@@ -3,17 +3,16 @@
 //! A run that is ready at its first poll never becomes more than a value on the worker's stack. Decides how the run
 //! went; what that means for the lane is the table's business.
 
-use std::any::Any;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::entry::{Held, Stoppable};
+use super::entry::{Held, ListenerId, Stoppable};
+use super::fence::{discard, fenced};
 use super::hub::{Job, Settled};
-use super::outcome::{Cause, End, Failure, Outcome, panic_message};
+use super::outcome::{Cause, End, Failure, Outcome};
 use super::run::{Done, Run};
 use super::seam::{Clock, Timer};
 use super::settings::Settings;
@@ -58,7 +57,7 @@ pub(super) fn begin<F, R, E>(
 where
     F: Future<Output = Outcome<R, E>>,
 {
-    fenced(seat, |seat| {
+    watched(seat, |seat| {
         seat.as_mut().set(Some(call()));
         poll_seat(seat, context)
     })
@@ -70,29 +69,32 @@ fn poll_seat<F: Future>(seat: &mut Seat<F>, context: &mut Context<'_>) -> Poll<F
 }
 
 /// Polls behind the fence, and empties the seat behind it too: a destructor may panic as well.
-fn fenced<F, R, E>(
+fn watched<F, R, E>(
     seat: &mut Seat<F>,
     poll: impl FnOnce(&mut Seat<F>) -> Poll<Outcome<R, E>>,
 ) -> Polled<R, E> {
-    match catch_unwind(AssertUnwindSafe(|| poll(seat))) {
+    match fenced(|| poll(seat)) {
         Ok(Poll::Pending) => Polled::Pending,
         Ok(Poll::Ready(outcome)) => match vacate(seat) {
             Ok(()) => Polled::Answered(outcome),
-            Err(panic) => Polled::Panicked(panic_message(&*panic)),
+            Err(message) => {
+                discard(outcome);
+                Polled::Panicked(message)
+            }
         },
-        Err(panic) => {
+        Err(message) => {
             // What the destructor says on top of the first panic adds nothing.
             drop(vacate(seat));
-            Polled::Panicked(panic_message(&*panic))
+            Polled::Panicked(message)
         }
     }
 }
 
-fn vacate<F>(seat: &mut Seat<F>) -> Result<(), Box<dyn Any + Send>> {
-    catch_unwind(AssertUnwindSafe(|| seat.as_mut().set(None)))
+fn vacate<F>(seat: &mut Seat<F>) -> Result<(), String> {
+    fenced(|| seat.as_mut().set(None))
 }
 
-/// The run a job stands for.
+/// The run a job stands for. Clones the key, so it belongs behind the fence.
 pub(super) fn run_of<K, V, R, E>(job: &mut Job<K, V, R, E>, rules: &Rules, now: Tick) -> Run<K, V>
 where
     K: Clone,
@@ -128,7 +130,8 @@ pub(super) fn settle<K, V, R, E>(
     let (verdict, end) = match polled {
         Polled::Pending => return None,
         Polled::Answered(Outcome::Done(value)) => (Verdict::Done, Some(End::Done(value))),
-        Polled::Answered(Outcome::Retry { after, .. }) if attempts < rules.attempts_max => {
+        Polled::Answered(Outcome::Retry { after, error }) if attempts < rules.attempts_max => {
+            discard(error);
             (Verdict::RetryAt(rules.clock.now().after(after)), None)
         }
         Polled::Answered(Outcome::Retry { error, .. } | Outcome::Fail(error)) => {
@@ -146,6 +149,7 @@ pub(super) struct Attempt<K, V, R, E, F> {
     rules: Rules,
     limit: Limit,
     timer: Option<Timer>,
+    listening: Option<ListenerId>,
 }
 
 /// What happens when the timer of an attempt fires.
@@ -164,7 +168,7 @@ impl<K, V, R, E, F> Attempt<K, V, R, E, F> {
     pub(super) fn new(job: Job<K, V, R, E>, seat: Seat<F>, rules: Rules, started: Tick) -> Self {
         let deadline = rules.timeout.map(|timeout| started.after(timeout));
         let timer = deadline.map(|deadline| rules.clock.timer(deadline));
-        Self { job: Some(job), seat, rules, limit: Limit::Deadline(deadline), timer }
+        Self { job: Some(job), seat, rules, limit: Limit::Deadline(deadline), timer, listening: None }
     }
 
     /// The job of an attempt that is given up because its worker is.
@@ -196,13 +200,13 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let polled = fenced(&mut this.seat, |seat| poll_seat(seat, context));
+        let polled = watched(&mut this.seat, |seat| poll_seat(seat, context));
         if !matches!(polled, Polled::Pending) {
             let job = this.job.take().expect("an attempt is polled until it is over");
             return settle(job, polled, &this.rules).map_or(Poll::Pending, Poll::Ready);
         }
         let entry = &this.job.as_ref().expect("an attempt is polled until it is over").payload;
-        if this.limit != Limit::Grace && entry.poll_stopped(context).is_ready() {
+        if this.limit != Limit::Grace && entry.poll_stopped(context, &mut this.listening).is_ready() {
             let grace_end = this.rules.clock.now().after(this.rules.stop_grace);
             let sooner = matches!(this.limit, Limit::Deadline(Some(deadline)) if deadline < grace_end);
             if !sooner {

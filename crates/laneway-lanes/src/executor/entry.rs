@@ -23,8 +23,12 @@ struct Slot<R, E> {
     end: Option<End<R, E>>,
     listener: Option<Waker>,
     stopped: bool,
-    stop_listeners: Vec<Waker>,
+    stop_listeners: Vec<(ListenerId, Waker)>,
+    next_listener: ListenerId,
 }
+
+/// The number of one who waits for the request to stop, among those of one entry.
+pub(super) type ListenerId = u32;
 
 /// What a ticket sees of its push.
 pub(super) trait Awaited<R, E>: Send + Sync {
@@ -35,7 +39,9 @@ pub(super) trait Awaited<R, E>: Send + Sync {
 /// What a cancel token sees of its push.
 pub(super) trait Stoppable: Send + Sync {
     fn is_stopped(&self) -> bool;
-    fn poll_stopped(&self, context: &mut Context<'_>) -> Poll<()>;
+    /// Registers the asker, under the same number each time, for the moment it is asked to stop.
+    fn poll_stopped(&self, context: &mut Context<'_>, number: &mut Option<ListenerId>) -> Poll<()>;
+    fn forget_listener(&self, number: ListenerId);
 }
 
 /// What a run sees of its push.
@@ -45,7 +51,8 @@ pub(super) trait Held<V>: Stoppable {
 
 impl<V, R, E> Entry<V, R, E> {
     pub(super) fn new(value: V) -> Self {
-        let slot = Slot { end: None, listener: None, stopped: false, stop_listeners: Vec::new() };
+        let slot =
+            Slot { end: None, listener: None, stopped: false, stop_listeners: Vec::new(), next_listener: 0 };
         Self { value: Some(value), id: AtomicU64::new(0), slot: Mutex::new(slot) }
     }
 
@@ -93,7 +100,7 @@ impl<V, R, E> Entry<V, R, E> {
             slot.stopped = true;
             std::mem::take(&mut slot.stop_listeners)
         };
-        listeners.into_iter().for_each(Waker::wake);
+        listeners.into_iter().for_each(|(_, listener)| listener.wake());
     }
 }
 
@@ -120,15 +127,30 @@ impl<V: Send + Sync, R: Send, E: Send> Stoppable for Entry<V, R, E> {
         lock(&self.slot).stopped
     }
 
-    fn poll_stopped(&self, context: &mut Context<'_>) -> Poll<()> {
+    fn poll_stopped(&self, context: &mut Context<'_>, number: &mut Option<ListenerId>) -> Poll<()> {
         let mut slot = lock(&self.slot);
         if slot.stopped {
             return Poll::Ready(());
         }
-        if !slot.stop_listeners.iter().any(|listener| listener.will_wake(context.waker())) {
-            slot.stop_listeners.push(context.waker().clone());
+        let known = number.and_then(|number| slot.stop_listeners.iter_mut().find(|(id, _)| *id == number));
+        if let Some((_, listener)) = known {
+            listener.clone_from(context.waker());
+        } else {
+            let fresh = slot.next_listener;
+            slot.next_listener = fresh.wrapping_add(1);
+            slot.stop_listeners.push((fresh, context.waker().clone()));
+            *number = Some(fresh);
         }
         Poll::Pending
+    }
+
+    fn forget_listener(&self, number: ListenerId) {
+        let forgotten = {
+            let mut slot = lock(&self.slot);
+            let place = slot.stop_listeners.iter().position(|(id, _)| *id == number);
+            place.map(|place| slot.stop_listeners.swap_remove(place))
+        };
+        drop(forgotten);
     }
 }
 

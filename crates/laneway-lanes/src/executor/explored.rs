@@ -11,6 +11,8 @@ mod attempt;
 mod drain;
 #[path = "entry.rs"]
 mod entry;
+#[path = "fence.rs"]
+mod fence;
 #[path = "gate.rs"]
 mod gate;
 #[path = "hub.rs"]

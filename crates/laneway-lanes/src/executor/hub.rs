@@ -3,7 +3,8 @@
 //! Two locks, always taken in the order hall, gate. A push takes only the gate's. Whoever takes the hall's first moves
 //! the inbox into the table, so that every look and every order sees all pushes made before it. What follows from an
 //! operation is collected in an [`Aftermath`] and done when both locks are let go: waking tasks, resolving
-//! tickets and dropping values. No code of the user but `Hash`, `Eq` and `Clone` of the key runs under a lock.
+//! tickets and dropping values. No code of the user but `Hash`, `Eq`, `Clone` and `Drop` of the key runs under a lock;
+//! the first three may panic, at the cost of the push or the call they are for.
 //!
 //! No wake-up is lost: a worker parks under the gate's lock, having seen there that the inbox is empty, and under the
 //! hall's, having seen that nothing may start. The naive worker looks, lets go, and then registers itself; a push
@@ -13,14 +14,16 @@
 //! finish turns in batches, so the hall is entered far less often than once per push.
 
 use std::hash::{BuildHasher, Hash};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::task::Waker;
 
 use hashbrown::DefaultHashBuilder;
 
 use super::entry::Entry;
+use super::fence::{discard, fenced};
 use super::gate::{Admission, Admitted, Gate, Patience};
-use super::outcome::End;
+use super::outcome::{Cause, End, Failure};
 use super::push::Push;
 use super::seam::Clock;
 use super::settings::{Settings, Totals, View};
@@ -74,7 +77,7 @@ type Farewell<V, R, E> = (Arc<Entry<V, R, E>>, End<R, E>);
 #[derive(Debug)]
 pub(super) struct Aftermath<V, R, E> {
     outbox: Outbox<Arc<Entry<V, R, E>>>,
-    stale: Vec<Farewell<V, R, E>>,
+    farewells: Vec<Farewell<V, R, E>>,
     stops: Vec<Arc<Entry<V, R, E>>>,
     wakers: Vec<Waker>,
 }
@@ -115,7 +118,7 @@ pub(super) enum Due {
 
 impl<V, R, E> Aftermath<V, R, E> {
     fn new() -> Self {
-        Self { outbox: Outbox::default(), stale: Vec::new(), stops: Vec::new(), wakers: Vec::new() }
+        Self { outbox: Outbox::default(), farewells: Vec::new(), stops: Vec::new(), wakers: Vec::new() }
     }
 
     pub(super) fn stop(&mut self, running: Vec<Arc<Entry<V, R, E>>>) {
@@ -124,17 +127,27 @@ impl<V, R, E> Aftermath<V, R, E> {
 
     /// Ends, stops and wakes. Never under a lock.
     fn carry_out(self) {
-        for (entry, end) in self.stale {
-            entry.resolve(end);
+        for (entry, end) in self.farewells {
+            tell(entry, end);
         }
         for ended in self.outbox.ended {
             if let Some(end) = forced_end(ended.ending) {
-                ended.payload.resolve(end);
+                tell(ended.payload, end);
             }
         }
-        self.stops.iter().for_each(|entry| entry.stop());
+        self.outbox.forgotten.into_iter().for_each(discard);
+        for entry in self.stops {
+            entry.stop();
+            discard(entry);
+        }
         self.wakers.into_iter().for_each(Waker::wake);
     }
+}
+
+/// Tells a ticket its end. What nobody waits for is dropped, and a destructor that panics keeps nobody else waiting.
+fn tell<V, R, E>(entry: Arc<Entry<V, R, E>>, end: End<R, E>) {
+    let told = fenced(|| entry.resolve(end));
+    drop(told);
 }
 
 /// The end of a push that the table decides alone.
@@ -257,11 +270,13 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
     ) -> A {
         let mut aftermath = Aftermath::new();
         let mut hall = self.enter(&mut aftermath);
-        let answer = operation(&mut hall, &mut aftermath);
+        // A key may panic when it is hashed, compared or cloned, always before the table is changed. The caller gets
+        // the panic, after everybody else got what they are owed.
+        let answer = catch_unwind(AssertUnwindSafe(|| operation(&mut hall, &mut aftermath)));
         hall.leave(&mut self.gate(), &mut aftermath);
         drop(hall);
         aftermath.carry_out();
-        answer
+        answer.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Takes the hall's lock and moves the inbox into the table.
@@ -299,7 +314,7 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
         gate.take_inbox(&mut hall.arrivals);
         drop(gate);
         hall.absorb(&mut aftermath);
-        hall.take(now, &mut basket.batch, batch_max);
+        hall.take(now, &mut basket.batch, batch_max, &mut aftermath);
         let busy = !basket.batch.is_empty() || !basket.settled.is_empty();
         let next = if busy && !hall.owes_the_gate() {
             hall.set_alarm(&mut aftermath);
@@ -330,8 +345,10 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
 
     /// A worker is gone, and with it the runs it had. Without any worker nothing would ever end, so the last one
     /// ends everything.
-    pub(super) fn lose_worker(&self, basket: &mut Basket<K, V, R, E>) {
+    pub(super) fn lose_worker(&self, worker: usize, basket: &mut Basket<K, V, R, E>) {
         self.with(|hall, aftermath| {
+            // It is neither parked nor on its way: whoever is woken next must be another.
+            self.gate().arrive(worker);
             hall.settle(&mut basket.settled);
             hall.workers -= 1;
             if hall.workers == 0 {
@@ -373,6 +390,22 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
     }
 }
 
+impl<K, V, R, E> Settled<K, V, R, E> {
+    /// Tells the ticket, or answers the emptied entry of a push that has no ticket any more.
+    fn announce(self) -> Option<Arc<Entry<V, R, E>>> {
+        let ending = self.ending?;
+        let mut entry = self.job.payload;
+        if let Some(unshared) = Arc::get_mut(&mut entry) {
+            unshared.clear();
+            return Some(entry);
+        }
+        if let Some(end) = forced_end(ending).or(self.end) {
+            entry.resolve(end);
+        }
+        None
+    }
+}
+
 impl<K, V, R, E> Basket<K, V, R, E> {
     pub(super) fn new(room: usize) -> Self {
         Self {
@@ -386,14 +419,10 @@ impl<K, V, R, E> Basket<K, V, R, E> {
     fn announce(&mut self) {
         // What the gate had no room for.
         self.spent.clear();
-        for Settled { job, end, ending, .. } in self.settled.drain(..) {
-            let Some(ending) = ending else { continue };
-            let mut entry = job.payload;
-            if let Some(unshared) = Arc::get_mut(&mut entry) {
-                unshared.clear();
+        for settled in self.settled.drain(..) {
+            // A destructor that panics costs its entry the pool, nothing else.
+            if let Ok(Some(entry)) = fenced(|| settled.announce()) {
                 self.spent.push(entry);
-            } else if let Some(end) = forced_end(ending).or(end) {
-                entry.resolve(end);
             }
         }
     }
@@ -402,14 +431,24 @@ impl<K, V, R, E> Basket<K, V, R, E> {
 impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
     fn absorb(&mut self, aftermath: &mut Aftermath<V, R, E>) {
         for (id, hash, parcel) in self.arrivals.drain(..) {
-            match self.table.push_numbered(id, hash, parcel) {
-                Pushed::Accepted { stop, .. } => aftermath.stops.extend(stop),
-                Pushed::Stale { newest, payload, .. } => {
-                    self.totals.stale += 1;
-                    self.ended += 1;
-                    aftermath.stale.push((payload, End::Stale { newest }));
+            let farewell = match fenced(|| self.table.find_hashed(hash, &parcel.key)) {
+                Ok(known) => match self.table.push_found(id, hash, known, parcel) {
+                    Pushed::Accepted { stop, .. } => {
+                        aftermath.stops.extend(stop);
+                        continue;
+                    }
+                    Pushed::Stale { newest, payload, .. } => {
+                        self.totals.stale += 1;
+                        (payload, End::Stale { newest })
+                    }
+                },
+                Err(message) => {
+                    self.totals.failed += 1;
+                    (parcel.payload, panicked(message, 0))
                 }
-            }
+            };
+            self.ended += 1;
+            aftermath.farewells.push(farewell);
         }
     }
 
@@ -425,11 +464,24 @@ impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
     }
 
     /// Takes turns until the batch is full or nothing more may start.
-    pub(super) fn take(&mut self, now: Tick, batch: &mut Vec<Job<K, V, R, E>>, batch_max: usize) {
-        while batch.len() < batch_max
-            && let Some(job) = self.table.start(now)
-        {
-            batch.push(job);
+    fn take(
+        &mut self,
+        now: Tick,
+        batch: &mut Vec<Job<K, V, R, E>>,
+        batch_max: usize,
+        aftermath: &mut Aftermath<V, R, E>,
+    ) {
+        while batch.len() < batch_max {
+            match fenced(|| self.table.start(now)) {
+                Ok(Some(job)) => batch.push(job),
+                Ok(None) => return,
+                Err(message) => {
+                    let Some((payload, attempts)) = self.table.refuse_next() else { return };
+                    self.totals.failed += 1;
+                    self.ended += 1;
+                    aftermath.farewells.push((payload, panicked(message, attempts)));
+                }
+            }
         }
     }
 
@@ -466,6 +518,11 @@ impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
             aftermath.wakers.extend(self.timekeeper.take());
         }
     }
+}
+
+/// The end of a push whose key or handler panicked.
+fn panicked<R, E>(message: String, attempts: u32) -> End<R, E> {
+    End::Failed(Failure { cause: Cause::Panicked(message), attempts })
 }
 
 impl Totals {

@@ -17,7 +17,7 @@ use super::ticket::Ticket;
 use super::timekeeper::Timekeeper;
 use super::waiting::{Pushing, PushingMany, try_push};
 use super::worker::Worker;
-use crate::table::{Cancelled, ItemId, LaneView, Why};
+use crate::table::{Cancelled, ItemId, LaneView, Tick, Why};
 
 /// A running executor of lanes. Cheap to clone; all clones are the same executor.
 ///
@@ -62,7 +62,7 @@ where
     /// When settings are out of range; all faults are reported at once.
     ///
     /// # Panics
-    /// Outside a tokio runtime, or when a timeout, a retry or a ttl is used on one without timers.
+    /// Outside a tokio runtime, or on one without timers.
     pub fn start<H, F>(settings: Settings, handler: H) -> Result<Self, SettingsError>
     where
         H: Fn(Run<K, V>) -> F + Send + Sync + 'static,
@@ -70,7 +70,10 @@ where
     {
         settings.check()?;
         let workers = settings.workers;
-        let hub = Arc::new(Hub::new(settings, Clock::start()));
+        let clock = Clock::start();
+        // Here, and not when the first retry or drain wants one and pushes hang on it.
+        let _first = clock.timer(Tick::START);
+        let hub = Arc::new(Hub::new(settings, clock));
         let handler = Arc::new(handler);
         for number in 0..workers {
             seam::spawn(Worker::new(Arc::clone(&hub), Arc::clone(&handler), number));

@@ -12,9 +12,12 @@ mod drain;
 mod entry;
 #[cfg(test)]
 mod explored;
+mod fence;
 mod gate;
 mod hub;
 mod lanes;
+#[cfg(test)]
+mod lost_worker;
 mod outcome;
 mod push;
 mod run;

@@ -1,6 +1,5 @@
 //! What a handler answers, and how a push ends.
 
-use std::any::Any;
 use std::fmt;
 use std::time::Duration;
 
@@ -104,10 +103,3 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
 }
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for Failure<E> {}
-
-/// The words of a panic, as far as it has any.
-pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no message").to_owned()
-}

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::entry::{Held, Stoppable};
+use super::entry::{Held, ListenerId, Stoppable};
 use super::seam::Clock;
 use crate::table::{ItemId, Tick, Version};
 
@@ -138,8 +140,30 @@ impl CancelToken {
 
     /// Resolves when the run is asked to stop.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
-        let entry = Arc::clone(&self.entry);
-        std::future::poll_fn(move |context| entry.poll_stopped(context))
+        Stopped { entry: Arc::clone(&self.entry), number: None }
+    }
+}
+
+/// A wait for the request to stop. Leaves nothing behind when it is dropped.
+struct Stopped {
+    entry: Arc<dyn Stoppable>,
+    number: Option<ListenerId>,
+}
+
+impl Future for Stopped {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Self { entry, number } = self.get_mut();
+        entry.poll_stopped(context, number)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.entry.forget_listener(number);
+        }
     }
 }
 

@@ -118,11 +118,13 @@ where
     }
 
     fn run(&mut self, mut job: Job<K, V, R, E>, context: &mut Context<'_>) {
-        let run = run_of(&mut job, &self.rules, self.last_visit);
         let mut seat = self.spare.take().unwrap_or_else(|| Box::pin(None));
-        let polled = begin(&mut seat, || (self.handler)(run), context);
+        // A turn late in its batch must not pay for those before it; without a timeout nobody asks.
+        let started = self.rules.timeout.map_or(self.last_visit, |_| self.rules.clock.now());
+        let call = || (self.handler)(run_of(&mut job, &self.rules, started));
+        let polled = begin(&mut seat, call, context);
         if matches!(polled, Polled::Pending) {
-            let attempt = Attempt::new(job, seat, self.rules.clone(), self.last_visit);
+            let attempt = Attempt::new(job, seat, self.rules.clone(), started);
             self.under_way.push(attempt);
             return;
         }
@@ -169,6 +171,6 @@ impl<K: Hash + Eq + Clone, V, R, E, H, F> Drop for Worker<K, V, R, E, H, F> {
             ending: None,
         });
         self.basket.settled.extend(lost);
-        self.hub.lose_worker(&mut self.basket);
+        self.hub.lose_worker(self.number, &mut self.basket);
     }
 }

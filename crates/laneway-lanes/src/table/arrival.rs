@@ -66,27 +66,40 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
     /// parked, and takes over its place and priority with attempts from zero.
     pub fn push(&mut self, arrival: Arrival<K, T>) -> Pushed<T> {
         let hash = self.shelf.hasher().hash_one(&arrival.key);
-        self.push_numbered(ItemId(self.last_id + 1), hash, arrival)
+        let known = self.find_hashed(hash, &arrival.key);
+        self.push_found(ItemId(self.last_id + 1), hash, known, arrival)
     }
 
-    /// [`push`](Self::push) with the item's number and the key's hash at hand. Numbers must grow.
-    pub(crate) fn push_numbered(&mut self, id: ItemId, hash: u64, arrival: Arrival<K, T>) -> Pushed<T> {
+    /// The lane of a key whose hash is at hand. Good until the next change of the table.
+    pub(crate) fn find_hashed(&self, hash: u64, key: &K) -> Option<Place> {
+        self.shelf.find_hashed(hash, key)
+    }
+
+    /// [`push`](Self::push) with the item's number and the key's hash and lane at hand. Numbers must grow.
+    ///
+    /// Neither hashes nor compares nor clones the key, so that a key that panics can do no harm here.
+    pub(crate) fn push_found(
+        &mut self,
+        id: ItemId,
+        hash: u64,
+        known: Option<Place>,
+        arrival: Arrival<K, T>,
+    ) -> Pushed<T> {
         debug_assert!(id.0 > self.last_id, "numbers grow in push order");
         self.last_id = id.0;
         let Arrival { key, payload, priority, expires, revision } = arrival;
         let mut item = Item { id, payload, version: revision.as_given(), expires, attempt: 0, priority };
         if self.settings.mode == Mode::Queue {
-            let place = self.shelf.find_or_insert(hash, key);
+            let place = known.unwrap_or_else(|| self.shelf.insert(hash, key));
             self.join(place, item);
             return Pushed::Accepted { id, stop: None };
         }
-        let known = self.shelf.find_hashed(hash, &key);
         let accepted = known.and_then(|place| Self::accepted(&self.shelf[place]));
         match revision.judge(accepted) {
             Err(newest) => Pushed::Stale { id, newest, payload: item.payload },
             Ok(version) => {
                 item.version = version;
-                let place = known.unwrap_or_else(|| self.shelf.find_or_insert(hash, key));
+                let place = known.unwrap_or_else(|| self.shelf.insert(hash, key));
                 Pushed::Accepted { id, stop: self.take_slot(place, item) }
             }
         }

@@ -84,9 +84,11 @@ impl<K: Hash + Eq, T> Shelf<K, T> {
     }
 
     pub(super) fn find_or_insert(&mut self, hash: u64, key: K) -> Place {
-        if let Some(place) = self.find_hashed(hash, &key) {
-            return place;
-        }
+        self.find_hashed(hash, &key).unwrap_or_else(|| self.insert(hash, key))
+    }
+
+    /// Puts a new lane on the shelf; there must be none of this key.
+    pub(super) fn insert(&mut self, hash: u64, key: K) -> Place {
         let place = match self.free.pop() {
             Some(place) => {
                 *self.places.slot(place) = Some(Lane::new(key, hash));

@@ -7,7 +7,7 @@ use std::hash::Hash;
 use super::item::ItemId;
 use super::lane::{ListName, Place};
 use super::latest::Version;
-use super::state::Table;
+use super::state::{Join, Table};
 use super::words::{Mode, Priority, Tick};
 
 /// The last done item of a lane, in latest mode.
@@ -50,6 +50,8 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
             return None;
         }
         let place = self.choose()?;
+        // First of all: a key that panics must leave everything as it was.
+        let key = self.shelf[place].key.clone();
         self.turns += 1;
         self.shelf.unlink(place);
         let lane = &mut self.shelf[place];
@@ -65,7 +67,7 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
             _ => None,
         };
         let turn = Turn {
-            key: lane.key.clone(),
+            key,
             id: item.id,
             payload: item.payload.clone(),
             version: item.version,
@@ -80,6 +82,17 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
         self.waiting -= 1;
         self.running += 1;
         Some(turn)
+    }
+
+    /// Takes the head that [`start`](Self::start) would give a turn out of the table, for a key that cannot be cloned.
+    /// Answers its payload and the runs it had.
+    pub(crate) fn refuse_next(&mut self) -> Option<(T, u32)> {
+        let place = self.choose()?;
+        let item = self.shelf[place].leave_head()?;
+        self.waiting -= 1;
+        self.forget_expiry(&item);
+        self.place(place, Join::Back);
+        Some((item.payload, item.attempt))
     }
 
     fn choose(&self) -> Option<Place> {

@@ -8,6 +8,7 @@ mod drain;
 mod latest;
 mod look;
 mod order;
+mod panics;
 mod retry;
 mod seed_000;
 mod stage;

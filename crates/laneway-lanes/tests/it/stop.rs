@@ -1,6 +1,8 @@
 //! Stopping runs and lanes: deadline, cancel, pause.
 
+use std::future::Future;
 use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use laneway_lanes::{Cause, End, Failure, Lanes, Outcome, Run, Settings};
@@ -99,4 +101,53 @@ async fn panic_in_the_destructor_of_a_handler_is_contained_too() {
     let cause = Cause::Panicked("the bomb goes off".to_owned());
     assert_eq!(bad, End::Failed(Failure { cause, attempts: 1 }));
     assert_eq!(lanes.push(("a", false)).await.expect("open").await, End::Done(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_cancel_leaves_nothing_behind() {
+    let handler = |run: Run<u32, u32>| async move {
+        let token = run.cancel_token();
+        let mut kept = Vec::new();
+        for _ in 0..100 {
+            let bell = Arc::new(Bell);
+            let mut wait = Box::pin(token.cancelled());
+            let waker = Waker::from(Arc::clone(&bell));
+            assert!(wait.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            kept.push(Arc::downgrade(&bell));
+        }
+        Outcome::<usize, ()>::Done(kept.iter().filter(|bell| bell.strong_count() > 0).count())
+    };
+    let lanes = Lanes::start(Settings::default(), handler).expect("settings in range");
+    let ticket = lanes.push((1, 1)).await.expect("the lanes are open");
+    assert_eq!(ticket.await, End::Done(0), "a long run that waits now and then must not gather wakers");
+}
+
+struct Bell;
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_counts_from_the_call_of_its_handler() {
+    const STEP: Duration = Duration::from_millis(10);
+    let settings = Settings { workers: 1, timeout: Some(3 * STEP), ..Settings::default() };
+    let handler = |run: Run<u32, u32>| async move {
+        if *run.value() < 63 {
+            // Takes its time without giving up its turn.
+            let mut step = Box::pin(tokio::time::advance(STEP));
+            std::future::poll_fn(|context| Poll::Ready(step.as_mut().poll(context).is_ready())).await;
+        } else if *run.value() == 63 {
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        }
+        Outcome::<Option<Duration>, ()>::Done(run.time_left())
+    };
+    let lanes = Lanes::start(settings, handler).expect("settings in range");
+    // Cheap turns first, so that the worker takes many at once, then a batch in which the last one is late.
+    let cheap = lanes.push_many((0..1_000).map(|key| (key, 1_000))).await;
+    for ticket in cheap.into_iter().chain(lanes.push_many((0..64).map(|key| (key, key))).await) {
+        let end = ticket.expect("the lanes are open").await;
+        assert!(matches!(end, End::Done(_)), "{end:?}: a turn pays for those before it in its batch");
+    }
 }
