@@ -97,11 +97,12 @@ impl Shared {
             (look(&state, now), state.groups)
         };
         let mut durable = self.durable.subscribe();
+        // The look at `durable` ends here: a second one inside it could wait for a writer that waits for the first.
         let reached = durable.wait_for(|durable| durable.groups >= groups || durable.failed.is_some()).await;
-        match reached {
-            Ok(durable) if durable.groups >= groups => seen,
-            _ => Err(StoreError::Down { reason: self.failure() }),
+        if reached.is_ok_and(|durable| durable.groups >= groups) {
+            return seen;
         }
+        Err(StoreError::Down { reason: self.failure() })
     }
 
     /// Why the store takes no more work.

@@ -121,9 +121,10 @@ impl<'a, F> Turn<'a, F> {
         }
         let now = shared.clock.now();
         let mut state = shared.state.write();
-        if let Some(reason) = shared.pipeline.closed() {
-            return Attempt::Refused(StoreError::Down { reason: reason.to_string() });
-        }
+        let _entered = match shared.pipeline.enter() {
+            Ok(entered) => entered,
+            Err(reason) => return Attempt::Refused(StoreError::Down { reason: reason.to_string() }),
+        };
         if let Some(groups) = self.must_wait(&state, limit) {
             return Attempt::Wait(groups);
         }

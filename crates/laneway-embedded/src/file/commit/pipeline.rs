@@ -36,15 +36,25 @@ struct Inner {
     synced: bool,
     /// Groups that are durable.
     groups: u64,
+    /// Calls that are being applied.
+    entered: usize,
     /// Why no call is applied any more.
     closed: Option<Arc<str>>,
     failed: bool,
 }
 
 impl Pipeline {
-    /// Why no call is applied any more, if so.
-    pub(super) fn closed(&self) -> Option<Arc<str>> {
-        self.inner.lock().closed.clone()
+    /// Begins to apply a call, or says why none is applied any more. The write thread stays until this is dropped,
+    /// so that a group which is opened meanwhile is still written.
+    pub(super) fn enter(&self) -> Result<Entered<'_>, Arc<str>> {
+        let mut inner = self.inner.lock();
+        match &inner.closed {
+            Some(reason) => Err(Arc::clone(reason)),
+            None => {
+                inner.entered += 1;
+                Ok(Entered(self))
+            }
+        }
     }
 
     /// A call joined the open group.
@@ -61,7 +71,7 @@ impl Pipeline {
     /// Waits for an open group; false when there will be none.
     pub(super) fn wait_for_group(&self) -> bool {
         let mut inner = self.inner.lock();
-        while !inner.open && inner.closed.is_none() {
+        while !inner.open && (inner.closed.is_none() || inner.entered > 0) && !inner.failed {
             self.changed.wait(&mut inner);
         }
         inner.open && !inner.failed
@@ -125,5 +135,40 @@ impl Pipeline {
             Space::Ordinary => &self.ordinary_room,
             Space::Reserve => &self.reserve_room,
         }
+    }
+}
+
+/// A call that is being applied.
+pub(super) struct Entered<'a>(&'a Pipeline);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.0.inner.lock();
+        inner.entered -= 1;
+        if inner.closed.is_some() {
+            drop(inner);
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn group_opened_by_a_call_that_entered_before_the_close_is_still_written() {
+        let pipeline = Pipeline::default();
+        std::thread::scope(|scope| {
+            let entered = pipeline.enter().unwrap();
+            let writer = scope.spawn(|| pipeline.wait_for_group());
+            pipeline.close("enough");
+            assert_eq!(pipeline.enter().err().as_deref(), Some("enough"));
+            pipeline.opened(false);
+            drop(entered);
+            assert!(writer.join().unwrap(), "the write thread left before the group came");
+        });
+        pipeline.taken();
+        assert!(!pipeline.wait_for_group(), "nobody can open another");
     }
 }

@@ -14,12 +14,9 @@ mod oracle;
 mod picture;
 mod planted;
 mod power_cuts;
+mod print;
 mod real_power;
 mod settle;
 mod world;
 
-/// Prints a count for people who read the output of the tests.
-#[expect(clippy::print_stdout, reason = "counts of kills, cuts and flips are part of the result")]
-fn print(line: &str) {
-    println!("{line}");
-}
+use print::print;
