@@ -1,5 +1,6 @@
 //! The rows, one file per kind. Each measures what Laneway does and, in turns with it, its baseline.
 
+mod all;
 mod append;
 mod cold_start;
 mod cycle;
@@ -7,38 +8,6 @@ mod idle_memory;
 mod lanes;
 mod sync;
 
+pub(crate) use all::{names, run};
 pub(crate) use cold_start::{load_child, open_child};
 pub(crate) use idle_memory::child as idle_memory_child;
-
-use crate::Failure;
-use crate::context::Context;
-use crate::report::Row;
-
-/// Names of all rows of this mode, in the order of the table.
-pub(crate) fn names(context: &Context) -> Vec<String> {
-    let lists = [
-        vec![sync::NAME.to_owned()],
-        lanes::names(),
-        vec![idle_memory::NAME.to_owned()],
-        append::names(),
-        cycle::names(context),
-        cold_start::names(context),
-    ];
-    lists.concat()
-}
-
-/// Runs the rows that are wanted.
-pub(crate) fn run(context: &Context) -> Result<Vec<Row>, Failure> {
-    let mut rows = Vec::new();
-    let durable = [append::names(), cycle::names(context), cold_start::names(context)].concat();
-    // The disk's own limit belongs beside every durable figure.
-    if context.wants(sync::NAME) || durable.iter().any(|name| context.wants(name)) {
-        rows.push(sync::run(context)?);
-    }
-    rows.extend(lanes::run(context)?);
-    rows.extend(idle_memory::run(context)?);
-    rows.extend(append::run(context)?);
-    rows.extend(cycle::run(context)?);
-    rows.extend(cold_start::run(context)?);
-    Ok(rows)
-}

@@ -3,15 +3,15 @@
 //! `cargo run --release -p laneway-embedded --example log_throughput -- FOLDER [SECONDS]`; needs 500 MB of space
 //! in FOLDER. Both sides alternate in short turns, so that they meet the same disk.
 #![expect(clippy::print_stdout, reason = "the figures are the purpose of this program")]
-#![expect(clippy::disallowed_methods, reason = "measures real time")]
 
 use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use laneway_core::{Clock, Steady, SystemClock};
 use laneway_embedded::file::disk::RealDisk;
 use laneway_embedded::file::log::{FrameBuffer, Log, Opened, Options, Replay, Space, Stamp};
 
@@ -31,8 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{:>10}  {:>12}  {:>12}  {:>6}", "body bytes", "raw syncs/s", "log syncs/s", "ratio");
     for body_len in [100, 4 << 10, 64 << 10, 256 << 10] {
         let (mut raw_count, mut log_count, mut turns) = (0, 0, 0);
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(seconds) {
+        let start = SystemClock.steady();
+        while elapsed(start) < Duration::from_secs(seconds) {
             raw_count += raw_turn(&raw, body_len)?;
             log_count += log_turn(&mut opened, body_len)?;
             turns += 1;
@@ -44,6 +44,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{:?}", opened.log.spares());
     opened.writer.close()?;
     Ok(())
+}
+
+fn elapsed(start: Steady) -> Duration {
+    SystemClock.steady().since(start)
 }
 
 fn zero_filled(path: &Path) -> std::io::Result<File> {
@@ -59,8 +63,8 @@ fn zero_filled(path: &Path) -> std::io::Result<File> {
 /// Writes and syncs the same number of bytes as a frame, round and round in one file.
 fn raw_turn(file: &File, body_len: usize) -> std::io::Result<u32> {
     let bytes = vec![1; body_len + 40];
-    let (start, mut count, mut at) = (Instant::now(), 0, 0);
-    while start.elapsed() < TURN {
+    let (start, mut count, mut at) = (SystemClock.steady(), 0, 0);
+    while elapsed(start) < TURN {
         if at + bytes.len() as u64 > FILE_BYTES {
             at = 0;
         }
@@ -75,9 +79,9 @@ fn raw_turn(file: &File, body_len: usize) -> std::io::Result<u32> {
 /// Writes frames and releases every segment that is full, as a store that has settled everything does.
 fn log_turn(opened: &mut Opened, body_len: usize) -> Result<u32, Box<dyn Error>> {
     let mut buffer = FrameBuffer::with_capacity(body_len);
-    let (start, mut count) = (Instant::now(), 0);
+    let (start, mut count) = (SystemClock.steady(), 0);
     let mut serial = opened.writer.end().position.serial;
-    while start.elapsed() < TURN {
+    while elapsed(start) < TURN {
         buffer.clear();
         let len = buffer.body_mut().len() + body_len;
         buffer.body_mut().resize(len, 1);

@@ -24,6 +24,8 @@ use super::frame::SegmentKey;
 
 /// Length of the header; the first frame begins here.
 pub(super) const BYTES: usize = 4096;
+/// Where the first frame of a segment begins.
+pub(crate) const FIRST_FRAME: u64 = BYTES as u64;
 /// The format this release writes.
 pub(super) const VERSION: u32 = 1;
 

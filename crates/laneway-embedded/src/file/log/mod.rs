@@ -26,6 +26,7 @@ mod writer;
 
 pub use error::{LogError, Poison};
 pub use frame::FrameBuffer;
+pub(crate) use header::FIRST_FRAME;
 pub use open::{Log, Opened, Replay};
 pub use options::{Options, SyncMode, Upkeep};
 pub use position::{Frame, Mark, Position, Stamp};
@@ -34,6 +35,3 @@ pub use recover::{Cut, Recovered};
 pub use segment::SegmentInfo;
 pub use spares::SparesStatus;
 pub use writer::{LogWriter, Space};
-
-/// Where the first frame of a segment begins.
-pub(crate) const FIRST_FRAME: u64 = header::BYTES as u64;
