@@ -100,8 +100,11 @@ fn snapshot() -> Snapshot {
         incarnation: 1,
     };
     let state = Versioned { version: 2, bytes: Bytes::from_static(b"2") };
-    let outbox =
-        vec![laneway_core::store::OutboxRow { number: 1, incarnation: 0, emit: emit(StreamId(2), "out", "emitted") }];
+    let outbox = vec![laneway_core::store::OutboxRow {
+        number: 1,
+        incarnation: 0,
+        emit: emit(StreamId(2), "out", "emitted"),
+    }];
     let seat = SeatSnapshot {
         view: SeatView { processor: SEAT.processor, progress, request_no: 0 },
         floor: EventId(2),
