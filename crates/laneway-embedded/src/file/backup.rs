@@ -5,6 +5,7 @@
 //! goes on from an older moment: shards are adopted, ids jump, and holders of old fences are refused.
 
 use std::path::Path;
+use std::time::Duration;
 
 use laneway_core::{Incarnation, Result, StoreError};
 
@@ -14,6 +15,8 @@ use super::index::{CheckpointWrite, Index, Patience};
 use super::seam;
 use super::store::{FileStore, Shared};
 
+/// How long to wait for the upkeep of the log before asking again.
+const UPKEEP_WAIT: Duration = Duration::from_secs(1);
 /// How much is copied at a time.
 const COPY_BYTES: usize = 1 << 20;
 
@@ -49,6 +52,8 @@ impl FileStore {
 /// Copies everything; no checkpoint runs and no segment is given back meanwhile.
 fn copy_all(shared: &Shared, checkpointer: &Checkpointer, to: &Path) -> Result<Backup> {
     let (disk, from) = (shared.disk.as_ref(), shared.dir.as_path());
+    // Segments given back a moment ago are still being renamed; none are given back from now on.
+    while !shared.log.wait_upkeep(UPKEEP_WAIT) {}
     let mut bytes = copy(disk, from, to, "index.redb", u64::MAX)?;
     for folder in ["contents", "log"] {
         super::open::create_dir(disk, &to.join(folder))?;

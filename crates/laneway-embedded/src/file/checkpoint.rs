@@ -87,7 +87,9 @@ impl Checkpointer {
         let tails = collect_tails(shared, &frozen.tails);
         // A tail may be of a group that came after the freeze, and with `sync = os` nothing is synced yet: the index
         // must never be ahead of the log.
-        shared.barrier_blocking()?;
+        if let Err(error) = shared.barrier_blocking() {
+            return Err(stop_for_good(shared, error));
+        }
         let meta = Meta {
             store: self.store,
             incarnation: self.incarnation,
@@ -175,8 +177,8 @@ fn is_free(state: &FileState, summary: &Summary, now: Timestamp) -> bool {
     events_gone && summary.keep_until < now
 }
 
-/// After a failed write the index file refuses everything, so the store stops and the next start begins with
-/// the checkpoint before.
+/// What was handed out for a checkpoint is in no layer that the next one writes, and after a failed write the index
+/// file refuses everything: so the store stops, and the next start begins with the checkpoint before.
 fn stop_for_good(shared: &Arc<Shared>, error: StoreError) -> StoreError {
     let cause: Arc<str> =
         format!("{error}; the log is safe: make room or check the disk, then restart").into();

@@ -1,6 +1,6 @@
 //! How many bytes a call may add to a frame, at most. Only an upper bound: a call that was applied must fit.
 
-use laneway_core::limits::{CAUSE_BYTES_MAX, KEY_BYTES_MAX, PARTITIONS_MAX};
+use laneway_core::limits::{CAUSE_BYTES_MAX, DEDUP_ID_BYTES_MAX, KEY_BYTES_MAX, PARTITIONS_MAX};
 use laneway_core::store::{Append, Commit, Define, JobResult, Request, RequestOp};
 use laneway_core::{Draft, LaneName};
 
@@ -9,14 +9,20 @@ use super::log::Space;
 
 /// Head of a record, ids, times and small rows that hang on an event or lane, with its key written several times.
 const PER_ITEM: usize = 320;
-/// How many shards a change of a whole stream may touch.
-const DEFINE_SHARDS: u32 = PARTITIONS_MAX;
-/// What one trim writes at most: it removes a bounded number of rows.
-const TRIM: usize = 512 << 10;
+/// What a shard or a seat costs when a whole stream changes.
+const PER_SHARD: usize = 2 * PER_ITEM;
+/// Two rows of a dedup id that goes, with the longest key and id.
+const EVICTED: usize = 2 * (KEY_BYTES_MAX + DEDUP_ID_BYTES_MAX + 64);
+/// How many dedup ids more than it brings an append lets go.
+const EVICTED_PER_APPEND: usize = 16;
+/// What one trim writes at most: 200 rows of each table, of which those of dedup ids are the longest.
+const TRIM: usize = 768 << 10;
+/// What one promotion writes at most: one draft of the largest size, or several that are small together.
+const PROMOTE: usize = 1280 << 10;
 
 fn draft(draft: &Draft) -> usize {
     let key = draft.key.as_ref().map_or(0, |key| key.bytes().len());
-    let dedup = draft.dedup.as_ref().map_or(0, |dedup| 4 * (key + dedup.id.len()) + PER_ITEM);
+    let dedup = draft.dedup.as_ref().map_or(0, |dedup| 4 * (key + dedup.id.len()) + EVICTED + PER_ITEM);
     let delayed = if draft.delay.is_some() { PER_ITEM } else { 0 };
     key + draft.kind.bytes().len()
         + draft.headers.bytes().len()
@@ -36,7 +42,9 @@ fn lane(lane: &LaneName) -> usize {
 pub(super) fn append(append: &Append) -> Cost {
     let object =
         append.object.as_ref().and_then(|object| object.value.as_ref()).map_or(0, |value| value.len());
-    let bytes = append.drafts.iter().map(draft).sum::<usize>() + object + 4 * PER_ITEM;
+    let evicts = append.drafts.iter().any(|draft| draft.dedup.is_some());
+    let evicted = if evicts { EVICTED_PER_APPEND * EVICTED } else { 0 };
+    let bytes = append.drafts.iter().map(draft).sum::<usize>() + object + evicted + 4 * PER_ITEM;
     Cost { space: Space::Ordinary, bytes, first: false, synced: false }
 }
 
@@ -64,22 +72,19 @@ pub(super) fn commit(commit: &Commit, rows_removed: usize) -> Cost {
     Cost { space: Space::Reserve, bytes, first: commit.reset.is_some(), synced: false }
 }
 
-pub(super) fn define(define: &Define) -> Cost {
-    let shards = match define {
-        Define::Stream { settings, .. } => settings.partitions,
-        Define::Adopt { .. } | Define::Import(_) => 1,
+/// A definition, beside streams of at most so many partitions whose processors have so many bytes of settings.
+pub(super) fn define(define: &Define, partitions: u32, settings_bytes: usize) -> Cost {
+    let (shards, bytes) = match define {
+        Define::Stream { settings, .. } => (settings.partitions.min(PARTITIONS_MAX), settings_bytes),
+        Define::Adopt { .. } => (1, 0),
+        Define::Import(piece) => (1, piece.bytes()),
+        Define::Processor { settings, .. } => (partitions, settings.len() + settings_bytes),
         // A seal raises the layout of every shard of its stream.
-        Define::Seal { .. }
-        | Define::RemoveStream { .. }
-        | Define::Processor { .. }
-        | Define::RemoveProcessor { .. } => DEFINE_SHARDS,
+        Define::Seal { .. } | Define::RemoveStream { .. } | Define::RemoveProcessor { .. } => {
+            (partitions, settings_bytes)
+        }
     };
-    let settings = match define {
-        Define::Processor { settings, .. } => settings.len(),
-        Define::Import(piece) => piece.bytes(),
-        _ => 0,
-    };
-    let bytes = settings + (shards as usize + 64) * PER_ITEM;
+    let bytes = bytes + (shards as usize + 64) * PER_SHARD;
     Cost { space: Space::Ordinary, bytes, first: true, synced: false }
 }
 
@@ -104,7 +109,7 @@ pub(super) fn trim() -> Cost {
     settling(TRIM)
 }
 
-/// A promotion that moves at most so many bytes of drafts, of which one may be of the largest size.
-pub(super) fn promote(bytes: usize) -> Cost {
-    Cost { space: Space::Ordinary, bytes, first: false, synced: false }
+/// A promotion.
+pub(super) fn promote() -> Cost {
+    Cost { space: Space::Ordinary, bytes: PROMOTE, first: false, synced: false }
 }

@@ -108,6 +108,7 @@ fn open(
     state.finish_load(opened.reader.clone(), Arc::clone(&footers));
     let clock = StoreClock::resume(clock, state.clock_mark);
     let published = Arc::clone(&state.published);
+    let replayed = opened.recovered.bytes;
     let tails_in_memory = state.tails.is_complete();
     let shared = Arc::new(Shared {
         dir: dir.to_owned(),
@@ -127,7 +128,7 @@ fn open(
         base: Mutex::new(base),
         patience,
         tails_in_memory: tails_in_memory.into(),
-        log_bytes: 0.into(),
+        log_bytes: replayed.into(),
         checkpoint: Mutex::default(),
         checkpoint_called: parking_lot::Condvar::new(),
         checkpointed: tokio::sync::Notify::new(),
@@ -275,6 +276,7 @@ fn check_index(shared: &Shared, index: &super::index::Snapshot) {
     if let Err(error) = index.check_until(|| shared.checkpoint.lock().stop) {
         tracing::error!(%error, "index is damaged; store stops taking work");
         shared.pipeline.close(&error.to_string());
+        shared.checkpointed.notify_waiters();
     }
 }
 

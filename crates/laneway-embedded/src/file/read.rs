@@ -108,7 +108,10 @@ fn read_plain(shared: &Shared, read: &Read, page: PlainPage) -> Result<Page> {
 /// Plans and walks. A trim may give back the segment under a walk or under a hint: then it looks again.
 fn look(shared: &Shared, read: &Read) -> Result<(Plan, Vec<Event>)> {
     loop {
-        let plan = plan(shared, read)?;
+        let plan = match plan(shared, read) {
+            Err(StoreError::Trimmed { first: EventId(0), .. }) => continue,
+            plan => plan?,
+        };
         match plan.start.map(|start| collect(shared, read, start, plan.head)).transpose() {
             Err(StoreError::Trimmed { .. }) => {}
             events => return Ok((plan, events?.unwrap_or_default())),
@@ -130,7 +133,10 @@ pub(super) fn job_marks(
             Some(hint) => Some(hint),
             None => {
                 let place = shared.state.read().contents.event(shard, *first);
-                place.map_or(Ok(None), |place| resolve(&shared.footers, place, shard, *first))?
+                match place.map_or(Ok(None), |place| resolve(&shared.footers, place, shard, *first)) {
+                    Err(StoreError::Trimmed { .. }) => None,
+                    start => start?,
+                }
             }
         };
         let Some(start) = start else { break };

@@ -110,17 +110,27 @@ impl Shared {
         self.durable.borrow().failed.as_deref().unwrap_or("the store is closed").to_owned()
     }
 
-    /// Stops taking work because of this, and goes back to what is durable, so that it stays readable.
-    pub(crate) fn fail(&self, cause: &Arc<str>) {
+    /// Stops taking work because of this; the open group will never be written. The write thread ends and goes
+    /// back to what is durable.
+    pub(crate) fn fail(&self, state: &FileState, cause: &Arc<str>) {
         tracing::error!(%cause, "store stops taking work; what is durable stays readable");
-        let mut state = self.state.write();
         self.pipeline.fail(cause);
         state.open_done().set(Err(Arc::clone(cause)));
+        self.tell_failed(cause);
+    }
+
+    /// Fails if that has not been done, and puts the state back to what is durable, so that it stays readable.
+    pub(crate) fn go_back(&self, cause: &Arc<str>) {
+        let mut state = self.state.write();
+        self.fail(&state, cause);
         if let Err(error) = super::open::reload(self, &mut state) {
             tracing::error!(%error, "what is durable could not be read back; reads of the last moments fail");
         }
-        drop(state);
-        self.tell_failed(cause);
+    }
+
+    /// Whether the store is being closed: then nothing waits for room any more.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.checkpoint.lock().stop
     }
 
     /// Tells everybody who waits that there will be no more.
@@ -151,7 +161,7 @@ impl Shared {
         while self.log_bytes.load(Ordering::Relaxed) >= self.options.backlog_bytes {
             let finished = self.checkpointed.notified();
             if self.log_bytes.load(Ordering::Relaxed) < self.options.backlog_bytes
-                || self.durable.borrow().failed.is_some()
+                || self.pipeline.is_closed()
             {
                 return;
             }
@@ -205,6 +215,7 @@ impl Inner {
         let failed = self.shared.durable.borrow().failed.is_some();
         let checkpoint = if failed { Ok(()) } else { self.checkpointer.run(&self.shared) };
         self.shared.pipeline.close("the store is closed");
+        self.shared.checkpointed.notify_waiters();
         for thread in threads.drain(..) {
             if thread.join().is_err() {
                 return Err(StoreError::Down {

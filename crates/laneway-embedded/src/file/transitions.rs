@@ -11,6 +11,7 @@ use laneway_core::{
     Bytes, Capabilities, Document, Documents, Durability, Result, Store, Timestamp, Topic, Wakeups, limits,
 };
 
+use super::commit::Cost;
 use super::options::SyncMode;
 use super::state::FileState;
 use super::store::FileStore;
@@ -30,6 +31,15 @@ impl FileStore {
 }
 
 impl FileStore {
+    fn define_cost(&self, define: &Define) -> Cost {
+        let state = self.shared().state.read();
+        let streams = state.streams();
+        let partitions = streams.iter().map(|stream| stream.settings.partitions).max().unwrap_or(0);
+        let processors = streams.iter().flat_map(|stream| &stream.processors);
+        let settings = processors.map(|processor| processor.settings.len() + processor.name.len() + 64).sum();
+        cost::define(define, partitions, settings)
+    }
+
     /// How many outbox rows and requests a commit removes: known only to the seat.
     fn rows_removed(&self, commit: &Commit) -> usize {
         if commit.forwarded.is_none() && commit.requests_applied.is_none() {
@@ -52,7 +62,7 @@ impl Store for FileStore {
     }
 
     async fn define(&self, define: Define) -> Result<Defined> {
-        let cost = cost::define(&define);
+        let cost = self.define_cost(&define);
         self.shared().call(cost, move |state, _| machine::define::define(state, define)).await
     }
 
@@ -85,7 +95,7 @@ impl Store for FileStore {
             state.announce(ended.into_iter().map(Topic::Job));
             Ok(promoted)
         };
-        self.shared().call(cost::promote(PROMOTE_BYTES), work).await
+        self.shared().call(cost::promote(), work).await
     }
 
     async fn read(&self, read: Read) -> Result<Page> {

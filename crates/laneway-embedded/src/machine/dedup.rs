@@ -13,7 +13,7 @@ use super::codec::{Numbered, Remembered, Stored, load};
 use super::{Now, State, Table};
 
 /// How many rows more than it brings one append makes room for.
-const EVICTED_PER_CALL: usize = 1_000;
+const EVICTED_PER_CALL: usize = 16;
 
 /// The dedup ids of one append, until all of it is checked.
 #[derive(Default)]

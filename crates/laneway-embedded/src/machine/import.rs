@@ -16,7 +16,9 @@ use laneway_core::{
 
 use super::append::join_all;
 use super::codec::keys::{self, Single};
-use super::codec::{Filed, Numbered, Outgoing, Remembered, ScheduledJob, Seen, Stored, Token, Value, Waiting, load};
+use super::codec::{
+    Filed, Numbered, Outgoing, Remembered, ScheduledJob, Seen, Stored, Token, Value, Waiting, load,
+};
 use super::{SeatHead, SeatState, State, StoredEnd, Table, Tail, dedup, gate, ids, lane_changes, schedule};
 
 /// Takes over one piece.

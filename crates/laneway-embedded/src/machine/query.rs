@@ -2,8 +2,8 @@
 
 use laneway_core::limits::PAGE_MAX;
 use laneway_core::store::{
-    Counts, DeadLetter, Ending, JobEnd, LaneTail, OutboxRow, Query, RequestRow, Rows, ScheduledRow,
-    SeatView, TailView, Versioned,
+    Counts, DeadLetter, Ending, JobEnd, LaneTail, OutboxRow, Query, RequestRow, Rows, ScheduledRow, SeatView,
+    TailView, Versioned,
 };
 use laneway_core::{Bytes, EventId, Key, Result, Seat, Shard, StoreError};
 

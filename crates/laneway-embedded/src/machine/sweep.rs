@@ -9,7 +9,7 @@ use super::codec::keys::Single;
 use super::{State, Table};
 
 /// Most rows that one call of trim looks at in each table.
-pub(super) const ROWS_PER_CALL: usize = 10_000;
+pub(super) const ROWS_PER_CALL: usize = 200;
 
 /// Looks at the next rows of a table under a prefix of this shard, removes those that are over, and answers how
 /// many went.

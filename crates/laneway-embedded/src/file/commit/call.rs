@@ -119,7 +119,6 @@ impl<'a, F> Turn<'a, F> {
         if cost.bytes > limit {
             return Attempt::Refused(too_large(cost.bytes, limit));
         }
-        let now = shared.clock.now();
         let mut state = shared.state.write();
         let _entered = match shared.pipeline.enter() {
             Ok(entered) => entered,
@@ -134,13 +133,13 @@ impl<'a, F> Turn<'a, F> {
         let Some(work) = self.work.take() else {
             return Attempt::Refused(StoreError::Down { reason: "the call was applied before".to_owned() });
         };
-        let now = state.open_group(now);
+        // Asked under the lock, so that a later group never has an earlier time.
+        let now = state.open_group(shared.clock.now());
         let applied = catch_unwind(AssertUnwindSafe(|| work(&mut state, now)));
         let Ok(answer) = applied else {
-            // Half a call may be in the state: it goes back to what is durable.
-            drop(state);
+            // Half a call may be in the open group: it must never be taken, so the lock stays until that is told.
             let cause: Arc<str> = "a rule of the store panicked; see its message, then restart".into();
-            shared.fail(&cause);
+            shared.fail(&state, &cause);
             return Attempt::Refused(StoreError::Down { reason: cause.to_string() });
         };
         shared.pipeline.opened(cost.synced);
@@ -173,7 +172,7 @@ impl<F> Drop for Turn<'_, F> {
 /// On a full disk new work is refused as soon as only the reserve is left, and everything once that is used up.
 fn check_space(shared: &Shared, state: &FileState, cost: Cost) -> Result<(), StoreError> {
     let spares = shared.log.spares();
-    if !spares.full {
+    if !spares.full || cost.bytes == 0 {
         return Ok(());
     }
     let needed = (state.open_bytes() + cost.bytes) as u64;

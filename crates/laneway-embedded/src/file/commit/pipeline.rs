@@ -122,6 +122,16 @@ impl Pipeline {
         self.changed.notify_all();
     }
 
+    /// Whether nothing more will be written.
+    pub(super) fn has_failed(&self) -> bool {
+        self.inner.lock().failed
+    }
+
+    /// Whether no call is applied any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.inner.lock().closed.is_some()
+    }
+
     pub(super) fn set_room(&self, space: Space, bytes: u64) {
         self.room_of(space).store(bytes, Ordering::Relaxed);
     }

@@ -22,26 +22,36 @@ impl WriteThread {
     /// Serves groups until there are no more, then ends the log in order.
     pub(crate) fn run(self) {
         let shared = Arc::clone(&self.shared);
-        if catch_unwind(AssertUnwindSafe(|| self.serve())).is_err() {
-            shared.fail(&"the write thread of the store panicked; see its message, then restart".into());
+        let mut failed = catch_unwind(AssertUnwindSafe(|| self.serve())).unwrap_or_else(|_| {
+            Err("the write thread of the store panicked; see its message, then restart".into())
+        });
+        if failed.is_ok() && shared.pipeline.has_failed() {
+            failed = Err(shared.failure().into());
+        }
+        // Only now nothing is on its way to the disk any more.
+        if let Err(cause) = failed {
+            shared.go_back(&cause);
         }
     }
 
-    fn serve(mut self) {
+    fn serve(mut self) -> Result<(), Arc<str>> {
         while self.shared.pipeline.wait_for_group() {
             let (group, synced) = {
                 let mut state = self.shared.state.write();
+                // A call may have failed the store since: its group must not be written.
+                if self.shared.pipeline.has_failed() {
+                    return Ok(());
+                }
                 (state.take_group(), self.shared.pipeline.taken())
             };
-            if let Err(cause) = self.commit(group, synced) {
-                return self.shared.fail(&cause);
-            }
+            self.commit(group, synced)?;
         }
-        if self.shared.durable.borrow().failed.is_none()
+        if !self.shared.pipeline.has_failed()
             && let Err(error) = self.writer.close()
         {
             tracing::warn!(%error, "log was not closed in order; the next start checks its end as after a crash");
         }
+        Ok(())
     }
 
     /// Makes a group durable and lets its calls answer. An error means that the store must stop.
@@ -77,7 +87,7 @@ impl WriteThread {
             // Every call was checked for space before it was applied, so its class does not matter any more.
             match self.writer.write(&mut group.frame, stamp, Space::Reserve) {
                 // Nothing of the frame was taken: it waits for room, and its calls with it.
-                Err(LogError::Full { .. }) => self.shared.wait_for_space(),
+                Err(LogError::Full { .. }) if !self.shared.is_closing() => self.shared.wait_for_space(),
                 result => return result.map(Some),
             }
         }

@@ -40,7 +40,11 @@ pub(crate) fn resolve(
         Place::At(position) => return Ok(Some(position)),
         Place::Footer(serial) => serial,
     };
-    let footer = footers.get(serial)?;
+    let footer = match footers.get(serial) {
+        // A trim was faster: whoever asked looks again.
+        Err(_) if !footers.has(serial) => return Err(StoreError::Trimmed { shard, first: EventId(0) }),
+        footer => footer?,
+    };
     let Some(contents) = footer.contents.shards.get(&shard) else { return Ok(None) };
     let offset = contents.place(id).or_else(|| contents.places.first().map(|(_, offset)| *offset));
     Ok(offset.map(|offset| Position { serial, offset: u64::from(offset) }))
@@ -149,18 +153,22 @@ pub(super) fn first_since(state: &FileState, shard: Shard, time: Timestamp) -> R
             Position { serial, offset: times.get(chunk).map_or(0, |(_, offset)| u64::from(*offset)) }
         }
     };
-    let trimmed = state.shards.get(&shard).map_or(EventId(0), |info| info.trimmed);
+    let Some(info) = state.shards.get(&shard) else { return Ok(None) };
+    let (trimmed, head) = (info.trimmed, info.head);
+    // Nothing of an idle shard is young enough: no need to walk over everybody else's events.
+    if info.time < time || trimmed >= head {
+        return Ok(None);
+    }
     let mut found = None;
     let from = if from.offset == 0 { Position::START } else { from };
     events_from(state.reader(), from, shard, |event, _| {
         let matches = event.time >= time && event.id > trimmed;
         found = matches.then_some(event.id);
-        matches
+        matches || event.id >= head
     })?;
     // Events of a group that is not durable yet are the newest of all.
     let durable = state.published.head(shard).unwrap_or(trimmed);
-    let fresh = state.shards.get(&shard).is_some_and(|info| info.head > durable);
-    Ok(found.or(fresh.then(|| durable.next())))
+    Ok(found.or((head > durable).then(|| durable.next())))
 }
 
 fn read_end(reader: &LogReader, serial: u64, place: EndPlace) -> Result<StoredEnd> {

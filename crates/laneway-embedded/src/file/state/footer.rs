@@ -99,6 +99,11 @@ impl Footers {
         remove().map_err(|error| down("remove", &path, &error))
     }
 
+    /// Whether there is a footer for this segment.
+    pub(crate) fn has(&self, serial: u64) -> bool {
+        self.disk.exists(&self.path(serial)).unwrap_or(true)
+    }
+
     /// Serials that have a footer.
     pub(crate) fn serials(&self) -> Result<Vec<u64>> {
         let names = self.disk.list(&self.dir).map_err(|error| down("list", &self.dir, &error))?;
