@@ -1,7 +1,7 @@
 //! The two stores that live inside the process: `memory:` and `file:PATH`.
 //!
 //! Reading order: [`machine`](self) holds the rules, one file per transition; `memory` keeps their state in maps;
-//! [`file`] keeps it in a log and an index on disk.
+//! [`mod@file`] keeps it in a log and an index on disk.
 
 pub mod file;
 
