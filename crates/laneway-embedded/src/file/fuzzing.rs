@@ -1,11 +1,11 @@
 //! The door for fuzzing: lets the fuzz targets reach the decoders of stored records. Not part of the interface.
 
-use laneway_core::store::{DeadLetter, Emit, Ending, Receipt};
+use laneway_core::store::{DeadLetter, Ending, Receipt};
 use laneway_core::{Bytes, Draft, LaneName, LaneRecord, Passed, ShardInfo, StreamInfo, Window};
 
 use super::state::{Record, RecordReader};
 use crate::machine::codec::{
-    Chunk, Filed, Numbered, Remembered, ScheduledJob, Seen, Stored, Token, Value, Waiting,
+    Chunk, Filed, Numbered, Outgoing, Remembered, ScheduledJob, Seen, Stored, Token, Value, Waiting,
 };
 use crate::machine::{SeatHead, SeatState, StoredEnd};
 
@@ -39,7 +39,7 @@ fn row<T: Stored>(bytes: &Bytes) -> usize {
 
 fn rows(bytes: &Bytes) -> usize {
     let values = row::<Numbered>(bytes) + row::<Value>(bytes) + row::<Seen>(bytes) + row::<Chunk>(bytes);
-    let drafts = row::<Draft>(bytes) + row::<Waiting>(bytes) + row::<Emit>(bytes) + row::<Receipt>(bytes);
+    let drafts = row::<Draft>(bytes) + row::<Waiting>(bytes) + row::<Outgoing>(bytes) + row::<Receipt>(bytes);
     let jobs = row::<Remembered>(bytes) + row::<StoredEnd>(bytes) + row::<ScheduledJob>(bytes);
     let seats =
         row::<SeatHead>(bytes) + row::<Passed>(bytes) + row::<Window>(bytes) + row::<SeatState>(bytes);

@@ -1,13 +1,13 @@
 //! Rows: every one in the index and in the log after it must be readable as what its table holds.
 
 use bytes::Bytes;
-use laneway_core::store::{DeadLetter, Emit, Ending};
+use laneway_core::store::{DeadLetter, Ending};
 use laneway_core::{LaneName, LaneRecord, Result, StoreError};
 
 use crate::machine::Table;
 use crate::machine::codec::keys::Single;
 use crate::machine::codec::{
-    Chunk, Filed, Numbered, Remembered, ScheduledJob, Seen, Stored, Token, Value, Waiting,
+    Chunk, Filed, Numbered, Outgoing, Remembered, ScheduledJob, Seen, Stored, Token, Value, Waiting,
 };
 
 /// Reads a row under its whole key, which begins with its table.
@@ -42,7 +42,7 @@ pub(super) fn check(key: &[u8], row: Bytes) -> Result<()> {
         _ if is(Table::SidedId) => read::<LaneName>(row),
         _ if is(Table::Ending) => read::<Ending>(row),
         _ if is(Table::Dead) => read::<DeadLetter>(row),
-        _ if is(Table::Outbox) => read::<Emit>(row),
+        _ if is(Table::Outbox) => read::<Outgoing>(row),
         _ if is(Table::Request) => read::<Filed>(row),
         _ if is(Table::RequestToken) => read::<Token>(row),
         _ => Err(damaged(key)),
