@@ -35,7 +35,7 @@
 //! # fn main() {}
 //! ```
 //!
-//! Reading order: [`fixture`] (what you supply), [`bench`] (short words for tests), [`conformance`] (the cases),
+//! Reading order: [`fixture`] (what you supply), [`mod@bench`] (short words for tests), [`mod@conformance`] (the cases),
 //! [`check`] (invariants of histories), [`fault`] (wrappers that break stores on purpose).
 
 pub mod bench;
