@@ -1,6 +1,6 @@
 //! The store seam: twelve atomic transitions (contract section 2).
 //!
-//! One file per method holds what it takes and gives; [`seam`] holds the trait. The shard is the only unit of
+//! One file per method holds what it takes and gives; `seam` holds the trait. The shard is the only unit of
 //! atomicity. Rows of a seat have one writer, the holder of its fence; everybody else files requests.
 //!
 //! What differs from the first sketch of the contract, and why, is in `docs/design/store-seam.md`.
