@@ -16,8 +16,8 @@ use crate::measured::{Counts, Measured, median};
 use crate::report::Row;
 use crate::{Failure, cpu, seam};
 
-/// Events that have been taken in and not ended, on both sides.
-pub(super) const IN_FLIGHT: u32 = 16_384;
+/// Events that have been taken in and not ended, on both sides: what lanes allow by default.
+pub(super) const IN_FLIGHT: u32 = 2_048;
 const KEYS: [(u64, &str); 3] =
     [(1, "lanes 1 key"), (1_000, "lanes 1000 keys"), (100_000, "lanes 100000 keys")];
 /// Pushes handed over together in the figure of `push_many`.

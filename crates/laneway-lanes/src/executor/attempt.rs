@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use super::entry::{Held, ListenerId, Stoppable};
 use super::fence::{discard, fenced};
-use super::hub::{Job, Settled};
+use super::hub::Job;
 use super::outcome::{Cause, End, Failure, Outcome};
 use super::run::{Done, Run};
 use super::seam::{Clock, Timer};
 use super::settings::Settings;
+use super::visit::Settled;
 use crate::table::{Tick, Verdict};
 
 /// A place for one handler future. Reused while handlers are ready at once, so that they cost no allocation.

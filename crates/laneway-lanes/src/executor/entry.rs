@@ -7,14 +7,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::outcome::End;
-use super::sync::{AtomicU64, Mutex, Ordering, lock, lock_unshared};
+use super::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, lock, lock_unshared};
 
+/// Laid out as written: a push that nobody awaits or stops touches no more than the beginning, which crosses from the
+/// pusher's processor to the worker's and back.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Entry<V, R, E> {
-    /// Empty only between two pushes.
-    value: Option<V>,
     /// The push's number, 0 until it is admitted.
     id: AtomicU64,
+    /// Whether anything was ever put into the slot.
+    slot_used: AtomicBool,
+    /// Empty only between two pushes.
+    value: Option<V>,
     slot: Mutex<Slot<R, E>>,
 }
 
@@ -53,7 +58,12 @@ impl<V, R, E> Entry<V, R, E> {
     pub(super) fn new(value: V) -> Self {
         let slot =
             Slot { end: None, listener: None, stopped: false, stop_listeners: Vec::new(), next_listener: 0 };
-        Self { value: Some(value), id: AtomicU64::new(0), slot: Mutex::new(slot) }
+        Self {
+            id: AtomicU64::new(0),
+            slot_used: AtomicBool::new(false),
+            value: Some(value),
+            slot: Mutex::new(slot),
+        }
     }
 
     pub(super) fn into_value(self) -> Option<V> {
@@ -63,9 +73,17 @@ impl<V, R, E> Entry<V, R, E> {
     /// Lets go of everything a push left behind.
     pub(super) fn clear(&mut self) {
         self.value = None;
-        let slot = lock_unshared(&mut self.slot);
-        (slot.end, slot.listener, slot.stopped) = (None, None, false);
-        slot.stop_listeners.clear();
+        if std::mem::take(self.slot_used.get_mut()) {
+            let slot = lock_unshared(&mut self.slot);
+            (slot.end, slot.listener, slot.stopped) = (None, None, false);
+            slot.stop_listeners.clear();
+        }
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Slot<R, E>> {
+        // Seen by `clear`, which comes after the last holder has let go.
+        self.slot_used.store(true, Ordering::Relaxed);
+        lock(&self.slot)
     }
 
     /// Makes a cleared entry that of another push.
@@ -84,7 +102,7 @@ impl<V, R, E> Entry<V, R, E> {
             return;
         }
         let listener = {
-            let mut slot = lock(&self.slot);
+            let mut slot = self.slot();
             slot.end = Some(end);
             slot.listener.take()
         };
@@ -96,7 +114,7 @@ impl<V, R, E> Entry<V, R, E> {
     /// Asks the run to stop.
     pub(super) fn stop(&self) {
         let listeners = {
-            let mut slot = lock(&self.slot);
+            let mut slot = self.slot();
             slot.stopped = true;
             std::mem::take(&mut slot.stop_listeners)
         };
@@ -110,7 +128,7 @@ impl<V: Send + Sync, R: Send, E: Send> Awaited<R, E> for Entry<V, R, E> {
     }
 
     fn poll_end(&self, context: &mut Context<'_>) -> Poll<End<R, E>> {
-        let mut slot = lock(&self.slot);
+        let mut slot = self.slot();
         if let Some(end) = slot.end.take() {
             return Poll::Ready(end);
         }
@@ -124,11 +142,11 @@ impl<V: Send + Sync, R: Send, E: Send> Awaited<R, E> for Entry<V, R, E> {
 
 impl<V: Send + Sync, R: Send, E: Send> Stoppable for Entry<V, R, E> {
     fn is_stopped(&self) -> bool {
-        lock(&self.slot).stopped
+        self.slot().stopped
     }
 
     fn poll_stopped(&self, context: &mut Context<'_>, number: &mut Option<ListenerId>) -> Poll<()> {
-        let mut slot = lock(&self.slot);
+        let mut slot = self.slot();
         if slot.stopped {
             return Poll::Ready(());
         }
@@ -146,7 +164,7 @@ impl<V: Send + Sync, R: Send, E: Send> Stoppable for Entry<V, R, E> {
 
     fn forget_listener(&self, number: ListenerId) {
         let forgotten = {
-            let mut slot = lock(&self.slot);
+            let mut slot = self.slot();
             let place = slot.stop_listeners.iter().position(|(id, _)| *id == number);
             place.map(|place| slot.stop_listeners.swap_remove(place))
         };

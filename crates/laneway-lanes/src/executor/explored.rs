@@ -15,6 +15,8 @@ mod entry;
 mod fence;
 #[path = "gate.rs"]
 mod gate;
+#[path = "hall.rs"]
+mod hall;
 #[path = "hub.rs"]
 mod hub;
 #[path = "lanes.rs"]
@@ -31,6 +33,8 @@ mod settings;
 mod ticket;
 #[path = "timekeeper.rs"]
 mod timekeeper;
+#[path = "visit.rs"]
+mod visit;
 #[path = "waiting.rs"]
 mod waiting;
 #[path = "worker.rs"]
@@ -38,12 +42,17 @@ mod worker;
 
 /// Shuttle's locks in place of the real ones.
 mod sync {
-    pub(super) use shuttle::sync::atomic::{AtomicU64, Ordering};
+    pub(super) use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     pub(super) use shuttle::sync::{Mutex, MutexGuard};
     use std::sync::TryLockError;
 
     pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().expect("not poisoned")
+    }
+
+    /// Trying again would only add schedules that differ in nothing.
+    pub(super) fn lock_brief<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        lock(mutex)
     }
 
     pub(super) fn lock_unshared<T>(mutex: &mut Mutex<T>) -> &mut T {
@@ -128,13 +137,13 @@ mod tests {
 
     use shuttle::future::{block_on, yield_now};
 
-    use super::gate::Patience;
-    use super::hub::{Basket, Hub, Next, Settled};
+    use super::hub::Hub;
     use super::lanes::Lanes;
     use super::outcome::{End, Outcome};
     use super::run::Run;
     use super::seam::{Clock, all_services_end};
     use super::settings::Settings;
+    use super::visit::{Basket, Next, Settled, Visit};
     use super::waiting::Pushing;
     use crate::table::{Mode, Verdict};
 
@@ -298,8 +307,8 @@ mod tests {
         fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
             let this = &mut *self;
             loop {
-                let waker = (!this.parks_late).then_some(context.waker());
-                match this.hub.exchange(&mut this.basket, 1, 0, Patience::Wait, waker).0 {
+                let visit = Visit { parks: !this.parks_late, ..Visit::patient(0, context.waker()) };
+                match this.hub.exchange(&mut this.basket, &visit).0 {
                     Next::Finished => return Poll::Ready(()),
                     Next::Parked => return Poll::Pending,
                     Next::Nothing => {

@@ -37,6 +37,9 @@ pub(super) struct Gate<K, V, R, E> {
     parked: Vec<Option<Waker>>,
     /// A worker was woken and has not come yet. It will wake the next one if it finds more than it can take.
     one_is_coming: bool,
+    /// A brisk worker is at it and will see to what comes in by itself; should it take long after all, the timekeeper
+    /// calls for help.
+    pub(super) attended: bool,
     /// Who waits until nothing is in flight.
     quiet: Vec<Waker>,
     pool: Vec<Arc<Entry<V, R, E>>>,
@@ -85,6 +88,7 @@ impl<K, V, R, E> Gate<K, V, R, E> {
             next_id: 1,
             parked: vec![None; workers],
             one_is_coming: false,
+            attended: false,
             quiet: Vec::new(),
             pool: Vec::new(),
         }
@@ -201,12 +205,23 @@ impl<K, V, R, E> Gate<K, V, R, E> {
     /// Registers a worker that found nothing. Only right under the lock under which it saw the inbox empty.
     pub(super) fn park(&mut self, worker: usize, waker: &Waker) {
         self.parked[worker] = Some(waker.clone());
+        self.attended = false;
     }
 
     /// A worker has come to look for work.
     pub(super) fn arrive(&mut self, worker: usize) {
         self.parked[worker] = None;
         self.one_is_coming = false;
+    }
+
+    /// Whether a worker other than this one is not parked.
+    pub(super) fn others_are_up(&self, worker: usize) -> bool {
+        self.parked.iter().enumerate().any(|(other, waker)| other != worker && waker.is_none())
+    }
+
+    /// A worker to wake for a push.
+    pub(super) fn worker_for_push(&mut self) -> Option<Waker> {
+        if self.attended { None } else { self.parked_worker() }
     }
 
     /// A worker to wake for new work, unless one is on its way.

@@ -21,14 +21,14 @@ use std::task::Waker;
 use hashbrown::DefaultHashBuilder;
 
 use super::entry::Entry;
-use super::fence::{discard, fenced};
-use super::gate::{Admission, Admitted, Gate, Patience};
-use super::outcome::{Cause, End, Failure};
+use super::gate::{Admission, Gate, Patience};
+use super::hall::{Aftermath, Hall};
 use super::push::Push;
 use super::seam::Clock;
 use super::settings::{Settings, Totals, View};
-use super::sync::{Mutex, MutexGuard, lock, try_lock};
-use crate::table::{Arrival, Ending, Mode, Outbox, Pushed, Table, Tick, Turn, Verdict};
+use super::sync::{Mutex, MutexGuard, lock, lock_brief, try_lock};
+use super::visit::Basket;
+use crate::table::{Arrival, Mode, Table, Tick, Turn};
 
 /// A push with its value moved into the entry that its ticket shares.
 pub(super) type Parcel<K, V, R, E> = Arrival<K, Arc<Entry<V, R, E>>>;
@@ -41,69 +41,7 @@ pub(super) struct Hub<K, V, R, E> {
     pub(super) clock: Clock,
     hasher: DefaultHashBuilder,
     gate: Mutex<Gate<K, V, R, E>>,
-    hall: Mutex<Hall<K, V, R, E>>,
-}
-
-/// What is behind the gate.
-#[derive(Debug)]
-pub(super) struct Hall<K, V, R, E> {
-    pub(super) table: Table<K, Arc<Entry<V, R, E>>>,
-    /// The inbox being moved; empty between operations.
-    arrivals: Vec<Admitted<K, V, R, E>>,
-    /// Ends the gate has not been told of.
-    ended: usize,
-    workers: usize,
-    timekeeper: Option<Waker>,
-    /// When the timekeeper wakes by itself.
-    armed: Option<Tick>,
-    totals: Totals,
-}
-
-/// A run that is over, on its way back into the table.
-#[derive(Debug)]
-pub(super) struct Settled<K, V, R, E> {
-    pub(super) job: Job<K, V, R, E>,
-    pub(super) verdict: Verdict,
-    /// How the push ends if the table agrees with the verdict.
-    pub(super) end: Option<End<R, E>>,
-    /// What the table said.
-    pub(super) ending: Option<Ending>,
-}
-
-/// A push that is told its end without having been in the table.
-type Farewell<V, R, E> = (Arc<Entry<V, R, E>>, End<R, E>);
-
-/// What is left to do after the locks are let go.
-#[derive(Debug)]
-pub(super) struct Aftermath<V, R, E> {
-    outbox: Outbox<Arc<Entry<V, R, E>>>,
-    farewells: Vec<Farewell<V, R, E>>,
-    stops: Vec<Arc<Entry<V, R, E>>>,
-    wakers: Vec<Waker>,
-}
-
-/// What a worker brings to the hub and takes from it.
-#[derive(Debug)]
-pub(super) struct Basket<K, V, R, E> {
-    pub(super) settled: Vec<Settled<K, V, R, E>>,
-    pub(super) batch: Vec<Job<K, V, R, E>>,
-    /// Entries that nobody holds any more.
-    pub(super) spent: Vec<Arc<Entry<V, R, E>>>,
-}
-
-/// What a worker does next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
-    /// It has turns to run, or should look again.
-    Work,
-    /// Another is in the hall; it has not been there.
-    Busy,
-    /// There is nothing for it, and it is not registered.
-    Nothing,
-    /// It is registered and will be woken.
-    Parked,
-    /// Closed and empty: it may end.
-    Finished,
+    pub(super) hall: Mutex<Hall<K, V, R, E>>,
 }
 
 /// When the timekeeper has something to do.
@@ -114,50 +52,6 @@ pub(super) enum Due {
     Unknown,
     /// Closed and empty: it may end.
     NeverAgain,
-}
-
-impl<V, R, E> Aftermath<V, R, E> {
-    fn new() -> Self {
-        Self { outbox: Outbox::default(), farewells: Vec::new(), stops: Vec::new(), wakers: Vec::new() }
-    }
-
-    pub(super) fn stop(&mut self, running: Vec<Arc<Entry<V, R, E>>>) {
-        self.stops.extend(running);
-    }
-
-    /// Ends, stops and wakes. Never under a lock.
-    fn carry_out(self) {
-        for (entry, end) in self.farewells {
-            tell(entry, end);
-        }
-        for ended in self.outbox.ended {
-            if let Some(end) = forced_end(ended.ending) {
-                tell(ended.payload, end);
-            }
-        }
-        self.outbox.forgotten.into_iter().for_each(discard);
-        for entry in self.stops {
-            entry.stop();
-            discard(entry);
-        }
-        self.wakers.into_iter().for_each(Waker::wake);
-    }
-}
-
-/// Tells a ticket its end. What nobody waits for is dropped, and a destructor that panics keeps nobody else waiting.
-fn tell<V, R, E>(entry: Arc<Entry<V, R, E>>, end: End<R, E>) {
-    let told = fenced(|| entry.resolve(end));
-    drop(told);
-}
-
-/// The end of a push that the table decides alone.
-fn forced_end<R, E>(ending: Ending) -> Option<End<R, E>> {
-    match ending {
-        Ending::Superseded { by } => Some(End::Superseded { by }),
-        Ending::Cancelled => Some(End::Cancelled),
-        Ending::Expired => Some(End::Expired),
-        Ending::Done | Ending::Failed => None,
-    }
 }
 
 impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
@@ -172,13 +66,14 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
             workers: settings.workers,
             timekeeper: None,
             armed: None,
+            help_due: None,
             totals: Totals::default(),
         };
         Self { settings, clock, hasher, gate: Mutex::new(gate), hall: Mutex::new(hall) }
     }
 
     pub(super) fn gate(&self) -> MutexGuard<'_, Gate<K, V, R, E>> {
-        lock(&self.gate)
+        lock_brief(&self.gate)
     }
 
     pub(super) fn push(&self, push: Push<K, V>, patience: Patience) -> Admission<K, V, R, E> {
@@ -186,7 +81,7 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
         let (hash, expires) = self.prepare(&push);
         let mut gate = self.gate();
         let admission = gate.push(push, hash, expires, patience);
-        let worker = matches!(admission, Admission::Admitted(_)).then(|| gate.parked_worker()).flatten();
+        let worker = matches!(admission, Admission::Admitted(_)).then(|| gate.worker_for_push()).flatten();
         let long = gate.is_inbox_long();
         drop(gate);
         if let Some(worker) = worker {
@@ -229,7 +124,7 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
             timed |= expires.is_some();
             admissions.push(gate.push(push, hash, expires, Patience::Wait));
         }
-        let worker = gate.has_inbox().then(|| gate.parked_worker()).flatten();
+        let worker = gate.has_inbox().then(|| gate.worker_for_push()).flatten();
         let long = gate.is_inbox_long();
         drop(gate);
         if let Some(worker) = worker {
@@ -249,8 +144,7 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
         let mut aftermath = Aftermath::new();
         self.gate().take_inbox(&mut hall.arrivals);
         hall.absorb(&mut aftermath);
-        hall.leave(&mut self.gate(), &mut aftermath);
-        drop(hall);
+        self.leave(hall, &mut aftermath);
         aftermath.carry_out();
     }
 
@@ -273,10 +167,17 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
         // A key may panic when it is hashed, compared or cloned, always before the table is changed. The caller gets
         // the panic, after everybody else got what they are owed.
         let answer = catch_unwind(AssertUnwindSafe(|| operation(&mut hall, &mut aftermath)));
-        hall.leave(&mut self.gate(), &mut aftermath);
-        drop(hall);
+        self.leave(hall, &mut aftermath);
         aftermath.carry_out();
         answer.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    fn leave(&self, mut hall: MutexGuard<'_, Hall<K, V, R, E>>, aftermath: &mut Aftermath<V, R, E>) {
+        let mut gate = self.gate();
+        hall.leave(&mut gate, aftermath);
+        // Under the gate's lock: see `step_aside`.
+        drop(hall);
+        drop(gate);
     }
 
     /// Takes the hall's lock and moves the inbox into the table.
@@ -285,57 +186,6 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
         self.gate().take_inbox(&mut hall.arrivals);
         hall.absorb(aftermath);
         hall
-    }
-
-    /// Hands finished runs back and takes new turns: a worker's one visit per batch. With a waker it parks if there
-    /// is nothing.
-    pub(super) fn exchange(
-        &self,
-        basket: &mut Basket<K, V, R, E>,
-        batch_max: usize,
-        worker: usize,
-        patience: Patience,
-        waker: Option<&Waker>,
-    ) -> (Next, Tick) {
-        let now = self.clock.now();
-        let mut aftermath = Aftermath::new();
-        let mut hall = match patience {
-            Patience::Wait => lock(&self.hall),
-            Patience::GiveUp => match try_lock(&self.hall) {
-                Some(hall) => hall,
-                None => return (Next::Busy, now),
-            },
-        };
-        hall.settle(&mut basket.settled);
-        let mut gate = self.gate();
-        gate.arrive(worker);
-        gate.release(std::mem::take(&mut hall.ended), &mut aftermath.wakers);
-        gate.recycle(&mut basket.spent);
-        gate.take_inbox(&mut hall.arrivals);
-        drop(gate);
-        hall.absorb(&mut aftermath);
-        hall.take(now, &mut basket.batch, batch_max, &mut aftermath);
-        let busy = !basket.batch.is_empty() || !basket.settled.is_empty();
-        let next = if busy && !hall.owes_the_gate() {
-            hall.set_alarm(&mut aftermath);
-            Next::Work
-        } else {
-            let mut gate = self.gate();
-            hall.leave(&mut gate, &mut aftermath);
-            match waker {
-                _ if busy || gate.has_inbox() => Next::Work,
-                _ if gate.is_finished() => Next::Finished,
-                None => Next::Nothing,
-                Some(waker) => {
-                    gate.park(worker, waker);
-                    Next::Parked
-                }
-            }
-        };
-        drop(hall);
-        aftermath.carry_out();
-        basket.announce();
-        (next, now)
     }
 
     /// Refuses pushes from now on.
@@ -364,7 +214,10 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
         let now = self.clock.now();
         self.with(|hall, _| {
             hall.table.advance(now);
-            hall.armed = hall.table.next_due();
+            if hall.help_due.is_some_and(|due| due <= now) {
+                hall.help_due = None;
+            }
+            hall.armed = hall.next_due();
             if hall.workers == 0 || (hall.table.is_empty() && self.gate().closed) {
                 return Due::NeverAgain;
             }
@@ -387,152 +240,5 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
                 totals: hall.totals,
             }
         })
-    }
-}
-
-impl<K, V, R, E> Settled<K, V, R, E> {
-    /// Tells the ticket, or answers the emptied entry of a push that has no ticket any more.
-    fn announce(self) -> Option<Arc<Entry<V, R, E>>> {
-        let ending = self.ending?;
-        let mut entry = self.job.payload;
-        if let Some(unshared) = Arc::get_mut(&mut entry) {
-            unshared.clear();
-            return Some(entry);
-        }
-        if let Some(end) = forced_end(ending).or(self.end) {
-            entry.resolve(end);
-        }
-        None
-    }
-}
-
-impl<K, V, R, E> Basket<K, V, R, E> {
-    pub(super) fn new(room: usize) -> Self {
-        Self {
-            settled: Vec::with_capacity(room),
-            batch: Vec::with_capacity(room),
-            spent: Vec::with_capacity(room),
-        }
-    }
-
-    /// Tells the tickets, once the table has spoken; keeps the entries that have no ticket any more.
-    fn announce(&mut self) {
-        // What the gate had no room for.
-        self.spent.clear();
-        for settled in self.settled.drain(..) {
-            // A destructor that panics costs its entry the pool, nothing else.
-            if let Ok(Some(entry)) = fenced(|| settled.announce()) {
-                self.spent.push(entry);
-            }
-        }
-    }
-}
-
-impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
-    fn absorb(&mut self, aftermath: &mut Aftermath<V, R, E>) {
-        for (id, hash, parcel) in self.arrivals.drain(..) {
-            let farewell = match fenced(|| self.table.find_hashed(hash, &parcel.key)) {
-                Ok(known) => match self.table.push_found(id, hash, known, parcel) {
-                    Pushed::Accepted { stop, .. } => {
-                        aftermath.stops.extend(stop);
-                        continue;
-                    }
-                    Pushed::Stale { newest, payload, .. } => {
-                        self.totals.stale += 1;
-                        (payload, End::Stale { newest })
-                    }
-                },
-                Err(message) => {
-                    self.totals.failed += 1;
-                    (parcel.payload, panicked(message, 0))
-                }
-            };
-            self.ended += 1;
-            aftermath.farewells.push(farewell);
-        }
-    }
-
-    fn settle(&mut self, settled: &mut [Settled<K, V, R, E>]) {
-        for run in settled {
-            self.totals.runs += 1;
-            run.ending = self.table.finish(&run.job, run.verdict);
-            if let Some(ending) = run.ending {
-                self.totals.count(ending);
-                self.ended += 1;
-            }
-        }
-    }
-
-    /// Takes turns until the batch is full or nothing more may start.
-    fn take(
-        &mut self,
-        now: Tick,
-        batch: &mut Vec<Job<K, V, R, E>>,
-        batch_max: usize,
-        aftermath: &mut Aftermath<V, R, E>,
-    ) {
-        while batch.len() < batch_max {
-            match fenced(|| self.table.start(now)) {
-                Ok(Some(job)) => batch.push(job),
-                Ok(None) => return,
-                Err(message) => {
-                    let Some((payload, attempts)) = self.table.refuse_next() else { return };
-                    self.totals.failed += 1;
-                    self.ended += 1;
-                    aftermath.farewells.push((payload, panicked(message, attempts)));
-                }
-            }
-        }
-    }
-
-    /// Whether there is anything to tell the gate: ends, or work for another worker.
-    fn owes_the_gate(&self) -> bool {
-        self.ended > 0 || self.table.has_outbox() || self.table.can_start()
-    }
-
-    /// Wakes the timekeeper if something is due before it would wake by itself.
-    fn set_alarm(&mut self, aftermath: &mut Aftermath<V, R, E>) {
-        if let Some(due) = self.table.next_due()
-            && self.armed.is_none_or(|armed| due < armed)
-        {
-            self.armed = Some(due);
-            aftermath.wakers.extend(self.timekeeper.take());
-        }
-    }
-
-    /// What every operation owes to others: room to waiting pushes, work to parked workers, a word to the timekeeper
-    /// and to whoever waits for quiet.
-    fn leave(&mut self, gate: &mut Gate<K, V, R, E>, aftermath: &mut Aftermath<V, R, E>) {
-        if self.table.has_outbox() {
-            self.table.swap_outbox(&mut aftermath.outbox);
-            self.ended += aftermath.outbox.ended.len();
-            aftermath.outbox.ended.iter().for_each(|ended| self.totals.count(ended.ending));
-        }
-        gate.release(std::mem::take(&mut self.ended), &mut aftermath.wakers);
-        if self.table.can_start() || gate.has_inbox() {
-            aftermath.wakers.extend(gate.parked_worker());
-        }
-        self.set_alarm(aftermath);
-        if gate.is_finished() {
-            aftermath.wakers.extend(std::iter::from_fn(|| gate.any_parked_worker()));
-            aftermath.wakers.extend(self.timekeeper.take());
-        }
-    }
-}
-
-/// The end of a push whose key or handler panicked.
-fn panicked<R, E>(message: String, attempts: u32) -> End<R, E> {
-    End::Failed(Failure { cause: Cause::Panicked(message), attempts })
-}
-
-impl Totals {
-    fn count(&mut self, ending: Ending) {
-        *match ending {
-            Ending::Done => &mut self.done,
-            Ending::Failed => &mut self.failed,
-            Ending::Superseded { .. } => &mut self.superseded,
-            Ending::Cancelled => &mut self.cancelled,
-            Ending::Expired => &mut self.expired,
-        } += 1;
     }
 }

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 
 use super::gate::{Admission, Patience};
-use super::hub::{Basket, Hub, Next};
+use super::hub::Hub;
 use super::push::Push;
 use super::seam::Clock;
 use super::settings::Settings;
+use super::visit::{Basket, Next, Visit};
 
 #[derive(Default)]
 struct Bell(AtomicBool);
@@ -30,7 +31,7 @@ type TestHub = Hub<u32, u32, (), ()>;
 fn parked(hub: &TestHub, worker: usize) -> Arc<Bell> {
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));
-    let (next, _) = hub.exchange(&mut Basket::new(1), 1, worker, Patience::Wait, Some(&waker));
+    let (next, _) = hub.exchange(&mut Basket::new(1), &Visit::patient(worker, &waker));
     assert_eq!(next, Next::Parked);
     bell
 }

@@ -1,7 +1,7 @@
 //! The executor: runs the lane heads the table chooses, on tokio.
 //!
 //! What may run is decided in [`crate::table`]; here is when it happens. The way of a push: `lanes` (the handle) takes
-//! a `push`, the `gate` of the `hub` lets it in, a `worker` takes a batch of turns, calls the handler
+//! a `push`, the `gate` of the `hub` lets it in, a `worker` takes a batch of turns from the `hall` at each `visit`, calls the handler
 //! and polls it on the spot; a handler that is not ready at once becomes an `attempt` in that worker's own set. So there
 //! is no task per push. The end reaches the `ticket` through the `entry` both share.
 //!
@@ -14,6 +14,7 @@ mod entry;
 mod explored;
 mod fence;
 mod gate;
+mod hall;
 mod hub;
 mod lanes;
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod settings;
 mod sync;
 mod ticket;
 mod timekeeper;
+mod visit;
 mod waiting;
 mod worker;
 

@@ -20,7 +20,8 @@ pub struct Settings {
     pub mode: Mode,
     /// Handlers that may be running at the same time, over all keys. Default: 1,024.
     pub concurrency: usize,
-    /// Pushes in flight (waiting and running) before `push` waits and `try_push` refuses. Default: 8,192.
+    /// Pushes in flight (waiting and running) before `push` waits and `try_push` refuses. Default: 2,048, so
+    /// that what is in flight stays in the processor's cache.
     pub capacity: usize,
     /// Tasks that take turns and poll handlers. Default: one per processor, at least 2.
     pub workers: usize,
@@ -49,7 +50,7 @@ impl Default for Settings {
         Self {
             mode: table.mode,
             concurrency: table.concurrency,
-            capacity: 8_192,
+            capacity: 2_048,
             workers: seam::default_workers(),
             quantum: table.quantum,
             ageing: table.ageing,

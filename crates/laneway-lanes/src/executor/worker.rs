@@ -18,13 +18,14 @@ use futures::stream::FuturesUnordered;
 
 use super::attempt::{Attempt, Polled, Rules, Seat, begin, run_of, settle};
 use super::gate::Patience;
-use super::hub::{Basket, Hub, Job, Next, Settled};
+use super::hub::{Hub, Job};
 use super::outcome::Outcome;
 use super::run::Run;
+use super::visit::{Basket, Next, Settled, Visit};
 use crate::table::{Tick, Verdict};
 
-/// Turns in one batch at most.
-const BATCH_MAX: usize = 64;
+/// Turns in one batch at most. Few in tests, so that schedules with full batches are explored.
+const BATCH_MAX: usize = if cfg!(test) { 2 } else { 64 };
 /// A batch that takes longer is halved, a shorter one doubled.
 const BATCH_TIME: Duration = Duration::from_micros(100);
 /// Batches before other tasks of the runtime get their chance.
@@ -32,7 +33,7 @@ const ROUNDS_MAX: usize = 8;
 /// Visits in vain before a worker parks: being woken from another thread costs more than looking again.
 const LOOKS_BEFORE_PARKING: u32 = 3;
 /// Times a worker lets other tasks have its thread, rather than hold it up, while another worker is in the hall.
-const TRIES_BEFORE_WAITING: u32 = 16;
+const TRIES_BEFORE_WAITING: u32 = 1_024;
 
 pub(super) struct Worker<K: Hash + Eq + Clone, V, R, E, H, F> {
     hub: Arc<Hub<K, V, R, E>>,
@@ -90,9 +91,20 @@ where
     }
 
     fn visit(&mut self, context: &Context<'_>) -> Next {
-        let waker = (self.looks >= LOOKS_BEFORE_PARKING).then_some(context.waker());
         let patience = if self.tries < TRIES_BEFORE_WAITING { Patience::GiveUp } else { Patience::Wait };
-        let (next, now) = self.hub.exchange(&mut self.basket, self.batch_len, self.number, patience, waker);
+        let brisk = self.batch_len == BATCH_MAX;
+        // Two that get in each other's way over brisk runs are slower than one.
+        let withdraws = brisk && self.tries > 0;
+        let visit = Visit {
+            worker: self.number,
+            batch_max: self.batch_len,
+            brisk,
+            withdraws,
+            patience,
+            waker: context.waker(),
+            parks: self.looks >= LOOKS_BEFORE_PARKING,
+        };
+        let (next, now) = self.hub.exchange(&mut self.basket, &visit);
         if next == Next::Busy {
             self.tries += 1;
             return next;
@@ -107,6 +119,18 @@ where
         self.last_visit = now;
         self.looks = if next == Next::Work { 0 } else { self.looks + 1 };
         next
+    }
+
+    /// Works until there is nothing to do, or other tasks are to have their chance.
+    fn rounds(&mut self, context: &mut Context<'_>) -> Next {
+        for _ in 0..ROUNDS_MAX {
+            self.collect_finished(context);
+            match self.visit(context) {
+                Next::Work => self.run_batch(context),
+                other => return other,
+            }
+        }
+        Next::Work
     }
 
     fn run_batch(&mut self, context: &mut Context<'_>) {
@@ -146,16 +170,13 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        for _ in 0..ROUNDS_MAX {
-            this.collect_finished(context);
-            match this.visit(context) {
-                Next::Work => this.run_batch(context),
-                Next::Busy | Next::Nothing => break,
-                Next::Parked => return Poll::Pending,
-                Next::Finished => return Poll::Ready(()),
-            }
+        let next = this.rounds(context);
+        this.basket.wake_pushers();
+        match next {
+            Next::Finished => return Poll::Ready(()),
+            Next::Parked => {}
+            Next::Work | Next::Busy | Next::Nothing => context.waker().wake_by_ref(),
         }
-        context.waker().wake_by_ref();
         Poll::Pending
     }
 }
@@ -172,5 +193,6 @@ impl<K: Hash + Eq + Clone, V, R, E, H, F> Drop for Worker<K, V, R, E, H, F> {
         });
         self.basket.settled.extend(lost);
         self.hub.lose_worker(self.number, &mut self.basket);
+        self.basket.wake_pushers();
     }
 }

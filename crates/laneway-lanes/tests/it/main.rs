@@ -3,6 +3,7 @@
 //! No test sleeps: a test waits until a handler says that it has started, or lets tokio's paused clock run to the next
 //! timer.
 
+mod brisk;
 mod capacity;
 mod drain;
 mod latest;

@@ -1,0 +1,39 @@
+//! Brisk runs are left to one worker; a run that holds its thread after all must not hold up the others.
+
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use laneway_lanes::{End, Lanes, Outcome, Run, Settings};
+
+/// More than any worker takes at a time.
+const MANY: u32 = 1_000;
+/// Far longer than the help that a worker gets needs to come; only a fault makes the test wait for it.
+const TOO_LONG: Duration = Duration::from_secs(20);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_blocks_its_thread_gets_help_for_the_others() {
+    let (last_ran, wait_for_last) = channel();
+    let wait_for_last = Mutex::new(wait_for_last);
+    let handler = move |run: Run<u32, bool>| {
+        let mut helped = true;
+        if *run.value() {
+            match *run.key() {
+                0 => helped = wait_for_last.lock().expect("one waits").recv_timeout(TOO_LONG).is_ok(),
+                key if key == MANY => drop(last_ran.send(())),
+                _ => {}
+            }
+        }
+        std::future::ready(Outcome::<bool, ()>::Done(helped))
+    };
+    let settings = Settings { workers: 2, capacity: 4 * MANY as usize, ..Settings::default() };
+    let lanes = Lanes::start(settings, handler).expect("settings in range");
+    // Warms up: the workers learn that runs take no time.
+    let warm = lanes.push_many((0..MANY).map(|key| (key, false))).await;
+    for ticket in warm {
+        ticket.expect("open").await;
+    }
+    let mut tickets = lanes.push_many((0..=MANY).map(|key| (key, true))).await;
+    let first = tickets.remove(0).expect("open");
+    assert_eq!(first.await, End::Done(true), "nobody ran what the blocked worker left behind");
+}
