@@ -5,7 +5,6 @@
 //! goes on from an older moment: shards are adopted, ids jump, and holders of old fences are refused.
 
 use std::path::Path;
-use std::time::Duration;
 
 use laneway_core::{Incarnation, Result, StoreError};
 
@@ -15,8 +14,6 @@ use super::index::{CheckpointWrite, Index, Patience};
 use super::seam;
 use super::store::{FileStore, Shared};
 
-/// How long to wait for the upkeep of the log before asking again.
-const UPKEEP_WAIT: Duration = Duration::from_secs(1);
 /// How much is copied at a time.
 const COPY_BYTES: usize = 1 << 20;
 
@@ -52,8 +49,6 @@ impl FileStore {
 /// Copies everything; no checkpoint runs and no segment is given back meanwhile.
 fn copy_all(shared: &Shared, checkpointer: &Checkpointer, to: &Path) -> Result<Backup> {
     let (disk, from) = (shared.disk.as_ref(), shared.dir.as_path());
-    // Segments given back a moment ago are still being renamed; none are given back from now on.
-    while !shared.log.wait_upkeep(UPKEEP_WAIT) {}
     let mut bytes = copy(disk, from, to, "index.redb", u64::MAX)?;
     for folder in ["contents", "log"] {
         super::open::create_dir(disk, &to.join(folder))?;
@@ -61,7 +56,9 @@ fn copy_all(shared: &Shared, checkpointer: &Checkpointer, to: &Path) -> Result<B
     for serial in shared.footers.serials()? {
         bytes += copy(disk, from, to, &format!("contents/{serial:020}.idx"), u64::MAX)?;
     }
-    let segments = shared.log.segments();
+    // Segments given back a moment ago may lose their names any time; none are given back from now on.
+    let mut segments = shared.log.segments();
+    segments.retain(|segment| !segment.released);
     for segment in &segments {
         bytes += copy(disk, from, to, &format!("log/{:020}.seg", segment.serial), segment.end)?;
     }

@@ -40,6 +40,12 @@ impl Checkpointer {
         work()
     }
 
+    /// Whether a checkpoint would have to wait.
+    #[cfg(test)]
+    pub(super) fn is_held(&self) -> bool {
+        self.index.is_locked()
+    }
+
     /// Refuses a checkpoint of another store.
     pub(super) fn check_store(&self, meta: &Meta) -> Result<()> {
         if meta.store == self.store {

@@ -11,12 +11,24 @@ use super::log::Space;
 const PER_ITEM: usize = 320;
 /// What a shard or a seat costs when a whole stream changes.
 const PER_SHARD: usize = 2 * PER_ITEM;
+/// A key in a row: every zero byte in it takes two.
+const KEY_IN_ROW_MAX: usize = 2 * KEY_BYTES_MAX;
+/// Deletion of a row with a short key.
+const SHORT_ROW: usize = 64;
+/// A seat that goes with its stream.
+const SEAT_GONE: usize = 24;
+/// A run of ids that were never given, in the record of its shard.
+const GAP: usize = 24;
 /// Two rows of a dedup id that goes, with the longest key and id.
-const EVICTED: usize = 2 * (KEY_BYTES_MAX + DEDUP_ID_BYTES_MAX + 64);
+const EVICTED: usize = 2 * (KEY_IN_ROW_MAX + DEDUP_ID_BYTES_MAX + 64);
 /// How many dedup ids more than it brings an append lets go.
 const EVICTED_PER_APPEND: usize = 16;
-/// What one trim writes at most: 200 rows of each table, of which those of dedup ids are the longest.
-const TRIM: usize = 768 << 10;
+/// How many rows of a table one trim takes.
+const TRIM_ROWS: usize = 200;
+/// What one trim takes of a shard's own tables: dedup ids and four with short keys.
+const TRIM: usize = TRIM_ROWS * (EVICTED + 4 * SHORT_ROW);
+/// What one trim takes of a seat's tables: ends, dead letters, tokens.
+const TRIM_SEAT: usize = TRIM_ROWS * 3 * SHORT_ROW + PER_ITEM;
 /// What one promotion writes at most: one draft of the largest size, or several that are small together.
 const PROMOTE: usize = 1280 << 10;
 
@@ -34,7 +46,7 @@ fn draft(draft: &Draft) -> usize {
 
 fn lane(lane: &LaneName) -> usize {
     match lane {
-        LaneName::Key(key) => key.bytes().len(),
+        LaneName::Key(key) => 2 * key.bytes().len(),
         LaneName::Event(_) => 8,
     }
 }
@@ -72,19 +84,31 @@ pub(super) fn commit(commit: &Commit, rows_removed: usize) -> Cost {
     Cost { space: Space::Reserve, bytes, first: commit.reset.is_some(), synced: false }
 }
 
-/// A definition, beside streams of at most so many partitions whose processors have so many bytes of settings.
-pub(super) fn define(define: &Define, partitions: u32, settings_bytes: usize) -> Cost {
+/// The largest of everything that a definition may have to write again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Catalogue {
+    /// Partitions of a stream.
+    pub(super) partitions: u32,
+    /// Seats of a stream.
+    pub(super) seats: usize,
+    /// Runs of ids that were never given, in all shards of a stream.
+    pub(super) gaps: usize,
+    /// Bytes of all processors' names and settings.
+    pub(super) settings: usize,
+}
+
+/// A definition, beside what there is.
+pub(super) fn define(define: &Define, there: Catalogue) -> Cost {
     let (shards, bytes) = match define {
-        Define::Stream { settings, .. } => (settings.partitions.min(PARTITIONS_MAX), settings_bytes),
+        Define::Stream { settings, .. } => (settings.partitions.min(PARTITIONS_MAX), there.settings),
         Define::Adopt { .. } => (1, 0),
         Define::Import(piece) => (1, piece.bytes()),
-        Define::Processor { settings, .. } => (partitions, settings.len() + settings_bytes),
-        // A seal raises the layout of every shard of its stream.
-        Define::Seal { .. } | Define::RemoveStream { .. } | Define::RemoveProcessor { .. } => {
-            (partitions, settings_bytes)
-        }
+        Define::Processor { settings, .. } => (there.partitions, settings.len() + there.settings),
+        Define::RemoveStream { .. } => (there.partitions, there.seats * SEAT_GONE),
+        // A seal raises the layout of every shard of its stream, a removal the first term.
+        Define::Seal { .. } | Define::RemoveProcessor { .. } => (there.partitions, there.settings),
     };
-    let bytes = bytes + (shards as usize + 64) * PER_SHARD;
+    let bytes = bytes + (shards as usize + 64) * PER_SHARD + there.gaps * GAP;
     Cost { space: Space::Ordinary, bytes, first: true, synced: false }
 }
 
@@ -104,9 +128,9 @@ pub(super) fn settling(bytes: usize) -> Cost {
     Cost { space: Space::Reserve, bytes: bytes + 8 * PER_ITEM, first: false, synced: false }
 }
 
-/// A trim.
-pub(super) fn trim() -> Cost {
-    settling(TRIM)
+/// A trim of a shard with so many seats.
+pub(super) fn trim(seats: usize) -> Cost {
+    settling(TRIM + seats * TRIM_SEAT)
 }
 
 /// A promotion.

@@ -22,6 +22,8 @@ mod read;
 mod seam;
 mod state;
 mod store;
+#[cfg(test)]
+mod tests;
 mod transitions;
 mod verify;
 

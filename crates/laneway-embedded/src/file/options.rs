@@ -18,9 +18,9 @@ pub struct FileOptions {
     pub sync: SyncMode,
     /// Length of a log segment; also bounds what one call may carry. Default 64 MiB.
     pub segment_bytes: u64,
-    /// Longest time between two checkpoints while something changes. Default 2 s.
+    /// Longest time between two checkpoints while something changes. Default 5 s.
     pub checkpoint_every: Duration,
-    /// Most log bytes between two checkpoints. Default 64 MiB.
+    /// Most log bytes between two checkpoints: what a start after a crash replays. Default 128 MiB.
     pub checkpoint_bytes: u64,
     /// Log bytes since the last checkpoint at which appends wait for one. Default 512 MiB.
     pub backlog_bytes: u64,
@@ -48,8 +48,8 @@ impl Default for FileOptions {
         Self {
             sync: SyncMode::Always,
             segment_bytes: 64 << 20,
-            checkpoint_every: Duration::from_secs(2),
-            checkpoint_bytes: 64 << 20,
+            checkpoint_every: Duration::from_secs(5),
+            checkpoint_bytes: 128 << 20,
             backlog_bytes: 512 << 20,
             tail_cache: 500_000,
             index_cache_bytes: 64 << 20,

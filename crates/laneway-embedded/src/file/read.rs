@@ -34,7 +34,7 @@ impl Hints {
         before.max_by_key(|(found, _)| *found).map(|(_, position)| *position)
     }
 
-    fn put(&self, shard: Shard, last: EventId, position: Position) {
+    pub(super) fn put(&self, shard: Shard, last: EventId, position: Position) {
         let mut hints = self.0.lock();
         let places = hints.entry(shard).or_default();
         if places.len() >= HINTS_PER_SHARD {
@@ -57,7 +57,7 @@ pub(super) async fn read(shared: &Shared, read: Read) -> Result<Page> {
     if let Some(page) = shared.published.plain_page(&read) {
         return read_plain(shared, &read, page);
     }
-    let (plan, events) = look(shared, &read)?;
+    let (plan, events) = look(shared, &read, EventId(u64::MAX))?;
     let complete = |state: &FileState, now| {
         let entries =
             events.into_iter().map(|event| machine::read::entry(state, read.shard, plan.mode, event));
@@ -79,7 +79,7 @@ pub(super) fn events(shared: &Shared, shard: Shard, after: EventId, limit: usize
         let trimmed = shared.state.read().shard(shard).ok_or_else(|| gone(shard))?.trimmed;
         let from = ReadFrom::After(after.max(trimmed));
         let read = Read { shard, from, limit, bytes: PAGE_BYTES_MAX, processor: None, states: false };
-        match look(shared, &read) {
+        match look(shared, &read, EventId(u64::MAX)) {
             Err(StoreError::Trimmed { .. }) => {}
             answer => return answer.map(|(_, events)| events),
         }
@@ -88,7 +88,7 @@ pub(super) fn events(shared: &Shared, shard: Shard, after: EventId, limit: usize
 
 /// Reads fresh events of a plain queue: nobody waits for the state's lock here, except when a place must be
 /// looked up.
-fn read_plain(shared: &Shared, read: &Read, page: PlainPage) -> Result<Page> {
+pub(super) fn read_plain(shared: &Shared, read: &Read, page: PlainPage) -> Result<Page> {
     let ReadFrom::After(after) = read.from else { return Err(gone(read.shard)) };
     let mut start = None;
     if after < page.head && read.limit > 0 {
@@ -98,21 +98,23 @@ fn read_plain(shared: &Shared, read: &Read, page: PlainPage) -> Result<Page> {
     let entries = match found {
         Some(Ok(events)) => events,
         None if after >= page.head || read.limit == 0 => Vec::new(),
-        Some(Err(StoreError::Trimmed { .. })) | None => look(shared, read)?.1,
+        // More may have become durable since: the page stays what its head says.
+        Some(Err(StoreError::Trimmed { .. })) | None => look(shared, read, page.head)?.1,
         Some(Err(error)) => return Err(error),
     };
     let entries = entries.into_iter().map(Entry::Event).collect();
     Ok(Page { entries, head: page.head, request_no: page.request_no, next_due: None, states: Vec::new() })
 }
 
-/// Plans and walks. A trim may give back the segment under a walk or under a hint: then it looks again.
-fn look(shared: &Shared, read: &Read) -> Result<(Plan, Vec<Event>)> {
+/// Plans and walks, at most up to an id. A trim may give back the segment under a walk or under a hint: then it
+/// looks again.
+fn look(shared: &Shared, read: &Read, last: EventId) -> Result<(Plan, Vec<Event>)> {
     loop {
         let plan = match plan(shared, read) {
             Err(StoreError::Trimmed { first: EventId(0), .. }) => continue,
             plan => plan?,
         };
-        match plan.start.map(|start| collect(shared, read, start, plan.head)).transpose() {
+        match plan.start.map(|start| collect(shared, read, start, plan.head.min(last))).transpose() {
             Err(StoreError::Trimmed { .. }) => {}
             events => return Ok((plan, events?.unwrap_or_default())),
         }

@@ -8,7 +8,8 @@ use laneway_core::store::{
     Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
 };
 use laneway_core::{
-    Bytes, Capabilities, Document, Documents, Durability, Result, Store, Timestamp, Topic, Wakeups, limits,
+    Bytes, Capabilities, Document, Documents, Durability, Partition, Result, Shard, Store, Timestamp, Topic,
+    Wakeups, limits,
 };
 
 use super::commit::Cost;
@@ -33,11 +34,24 @@ impl FileStore {
 impl FileStore {
     fn define_cost(&self, define: &Define) -> Cost {
         let state = self.shared().state.read();
-        let streams = state.streams();
-        let partitions = streams.iter().map(|stream| stream.settings.partitions).max().unwrap_or(0);
-        let processors = streams.iter().flat_map(|stream| &stream.processors);
-        let settings = processors.map(|processor| processor.settings.len() + processor.name.len() + 64).sum();
-        cost::define(define, partitions, settings)
+        let mut there = cost::Catalogue::default();
+        for stream in state.streams() {
+            let partitions = stream.settings.partitions;
+            let shards =
+                (0..partitions).filter_map(|partition| state.shard(stream.shard(Partition(partition))));
+            there.partitions = there.partitions.max(partitions);
+            there.seats = there.seats.max(partitions as usize * stream.processors.len());
+            there.gaps = there.gaps.max(shards.map(|info| info.gaps.len()).sum());
+            let settings = stream.processors.iter();
+            let settings = settings.map(|processor| processor.settings.len() + processor.name.len() + 64);
+            there.settings += settings.sum::<usize>();
+        }
+        cost::define(define, there)
+    }
+
+    fn trim_cost(&self, shard: Shard) -> Cost {
+        let state = self.shared().state.read();
+        cost::trim(state.stream(shard.stream).map_or(0, |stream| stream.processors.len()))
     }
 
     /// How many outbox rows and requests a commit removes: known only to the seat.
@@ -156,7 +170,8 @@ impl Store for FileStore {
     }
 
     async fn trim(&self, trim: Trim) -> Result<Trimmed> {
-        self.shared().call(cost::trim(), move |state, now| machine::trim::trim(state, now, trim)).await
+        let cost = self.trim_cost(trim.shard);
+        self.shared().call(cost, move |state, now| machine::trim::trim(state, now, trim)).await
     }
 }
 

@@ -86,13 +86,15 @@ impl Shared {
     }
 }
 
-/// A call that was refused by the rules changed nothing, whatever the disk did.
+/// An answer counts when everything it was judged on is durable. Without that a call that was applied may have
+/// happened; one that was refused changed nothing, but what it was refused for may never have been.
 fn settle<T>(answer: Result<T>, durable: Result<(), Arc<str>>) -> Result<T> {
     match (answer, durable) {
+        (answer, Ok(())) => answer,
         (Ok(_), Err(cause)) => {
             Err(StoreError::Unknown { action: "commit", source: cause.to_string().into() })
         }
-        (answer, _) => answer,
+        (Err(_), Err(cause)) => Err(StoreError::Down { reason: cause.to_string() }),
     }
 }
 
@@ -135,6 +137,7 @@ impl<'a, F> Turn<'a, F> {
         };
         // Asked under the lock, so that a later group never has an earlier time.
         let now = state.open_group(shared.clock.now());
+        let before = state.open_bytes();
         let applied = catch_unwind(AssertUnwindSafe(|| work(&mut state, now)));
         let Ok(answer) = applied else {
             // Half a call may be in the open group: it must never be taken, so the lock stays until that is told.
@@ -142,6 +145,8 @@ impl<'a, F> Turn<'a, F> {
             shared.fail(&state, &cause);
             return Attempt::Refused(StoreError::Down { reason: cause.to_string() });
         };
+        let written = state.open_bytes() - before;
+        debug_assert!(written <= cost.bytes, "a call wrote {written} bytes, its cost says {}", cost.bytes);
         shared.pipeline.opened(cost.synced);
         Attempt::Applied { answer, done: state.open_done(), group: state.groups }
     }

@@ -29,6 +29,8 @@ pub struct SegmentInfo {
     pub end: u64,
     /// Whether no frame will be added.
     pub sealed: bool,
+    /// Whether it is no longer needed and will go as soon as it is the oldest.
+    pub released: bool,
     /// Length of its file.
     pub file_bytes: u64,
 }
@@ -87,6 +89,7 @@ impl Segment {
             first_frame: self.first_frame,
             end: self.end(),
             sealed,
+            released: self.released.load(Ordering::Acquire),
             file_bytes: self.file_bytes(),
         }
     }

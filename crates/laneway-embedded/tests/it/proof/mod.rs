@@ -6,6 +6,7 @@ mod child;
 mod damage;
 mod failing_calls;
 mod folder;
+mod full_checkpoint;
 mod full_disk;
 mod killed;
 mod kills;

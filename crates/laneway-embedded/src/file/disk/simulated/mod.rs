@@ -7,5 +7,7 @@
 mod disk;
 mod media;
 mod names;
+mod watched;
 
 pub use disk::{Calls, Fault, SimulatedDisk};
+pub use watched::{Call, WatchedDisk};

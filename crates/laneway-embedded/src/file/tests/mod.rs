@@ -1,0 +1,9 @@
+//! Tests of the file store that need a look inside, or a hand in the order of its steps.
+
+mod backlog;
+mod backup;
+mod checkpoint;
+mod clock;
+mod harness;
+mod panic;
+mod reading;

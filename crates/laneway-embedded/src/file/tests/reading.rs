@@ -1,0 +1,131 @@
+//! Reads beside writes: a page is what its head says, and a trim that is faster is told as one.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::executor::block_on;
+use laneway_core::store::{Define, Entry, Read, ReadFrom, Trim};
+use laneway_core::{EventId, Store, StoreError, StreamInfo, StreamSettings};
+
+use super::harness::{append, events, open, open_with, options, shard, stream};
+use crate::file::FileStore;
+use crate::file::disk::simulated::{Call, SimulatedDisk, WatchedDisk};
+use crate::file::read::read_plain;
+
+fn after(stream: &StreamInfo, id: u64, limit: usize) -> Read {
+    let from = ReadFrom::After(EventId(id));
+    Read { shard: shard(stream), from, limit, bytes: 8 << 20, processor: None, states: false }
+}
+
+#[test]
+fn page_has_nothing_beyond_its_head() {
+    let store = open(&SimulatedDisk::new());
+    let stream = stream(&store, "first");
+    append(&store, &stream, 5, 10).unwrap();
+    let read = after(&stream, 0, 100);
+    let looked = store.shared().published.plain_page(&read).unwrap();
+    append(&store, &stream, 5, 10).unwrap();
+    let page = read_plain(store.shared(), &read, looked).unwrap();
+    assert_eq!((page.head, page.entries.len()), (EventId(5), 5));
+    let page = block_on(store.read(after(&stream, 5, 100))).unwrap();
+    assert_eq!((page.head, page.entries.len()), (EventId(10), 5), "the rest comes with the next page");
+}
+
+/// A stream of which everything may be trimmed, over three segments, sealed.
+fn segments(store: &FileStore) -> StreamInfo {
+    let settings =
+        StreamSettings { partitions: 1, keep: std::time::Duration::ZERO, ..StreamSettings::default() };
+    let define = Define::Stream { name: "first".to_owned(), expect: None, settings };
+    let stream = block_on(store.define(define)).unwrap().stream.unwrap();
+    for _ in 0..45 {
+        append(store, &stream, 10, 10_000).unwrap();
+        while store.shared().log.upkeep() {}
+    }
+    store.checkpoint().unwrap();
+    stream
+}
+
+/// Trims everything, and fills the segments that come back.
+fn trim_and_use_again(store: &FileStore, stream: &StreamInfo, last: EventId) {
+    let gone = block_on(store.trim(Trim { shard: shard(stream) })).unwrap();
+    assert_eq!(gone.events, last.0);
+    for _ in 0..2 {
+        store.checkpoint().unwrap();
+        (0..40).for_each(|_| drop(append(store, stream, 10, 10_000).unwrap()));
+    }
+}
+
+/// Reads while, inside the first look at a file of the log, everything is trimmed, its segments are given back and
+/// used again.
+fn overtaken(look: impl FnOnce(&FileStore, &StreamInfo) -> Result<Vec<EventId>, StoreError>) {
+    let disk = WatchedDisk::new(SimulatedDisk::new());
+    let store = open_with(Arc::new(disk.clone()), options());
+    let stream = segments(&store);
+    let last = events(&store, &stream).last().unwrap().id;
+    let (inside, again, trimmed) = (store.clone(), stream.clone(), AtomicBool::new(false));
+    disk.watch(move |call, path: &Path| {
+        let in_log = path.parent().is_some_and(|parent| parent.ends_with("log"));
+        if call == Call::Read && in_log && !trimmed.swap(true, Ordering::Relaxed) {
+            // On a thread of its own, because the reader is inside an executor.
+            std::thread::scope(|scope| {
+                scope.spawn(|| trim_and_use_again(&inside, &again, last));
+            });
+        }
+        Ok(())
+    });
+    let seen = look(&store, &stream);
+    disk.watch(|_, _| Ok(()));
+    match seen {
+        Err(StoreError::Trimmed { first, .. }) => assert_eq!(first, last.next()),
+        Err(error) => panic!("{error}"),
+        // What was not there at the first look may be read at the second, but only without a hole.
+        Ok(ids) => {
+            assert_eq!(ids.first(), Some(&last.next()), "what is trimmed is not half there");
+            assert!(ids.windows(2).all(|pair| pair[0].next() == pair[1]), "a hole");
+        }
+    }
+}
+
+fn ids(entries: Vec<Entry>) -> Vec<EventId> {
+    let id = |entry| match entry {
+        Entry::Event(event) => event.id,
+        other => panic!("{other:?} in a queue"),
+    };
+    entries.into_iter().map(id).collect()
+}
+
+#[test]
+fn read_overtaken_by_a_trim_says_so() {
+    let mut said = false;
+    overtaken(|store, stream| {
+        let page = block_on(store.read(after(stream, 0, 450)));
+        said = matches!(page, Err(StoreError::Trimmed { .. }));
+        page.map(|page| ids(page.entries))
+    });
+    assert!(said, "the reader asked for what is trimmed");
+}
+
+#[test]
+fn reader_that_remembers_its_place_is_told_of_a_trim_too() {
+    let mut said = false;
+    overtaken(|store, stream| {
+        // The first page leaves a place to go on from, the second begins there.
+        let shared = store.shared();
+        shared.hints.put(shard(stream), EventId(3), first_place(store));
+        let page = block_on(store.read(after(stream, 3, 450)));
+        said = matches!(page, Err(StoreError::Trimmed { .. }));
+        page.map(|page| ids(page.entries))
+    });
+    assert!(said, "the reader asked for what is trimmed");
+}
+
+fn first_place(store: &FileStore) -> crate::file::log::Position {
+    let first = store.shared().log.segments()[0].serial;
+    crate::file::log::Position { serial: first, offset: crate::file::log::FIRST_FRAME }
+}
+
+#[test]
+fn list_of_events_overtaken_by_a_trim_goes_on_behind_it() {
+    overtaken(|store, stream| Ok(events(store, stream).into_iter().map(|event| event.id).collect()));
+}
