@@ -21,7 +21,8 @@ use crate::stream::{ShardInfo, StreamInfo};
 /// - Seats have no owner: whoever takes one gets a term above every term given at the source, so that the fence
 ///   shown to others only grows, and old holders are refused. Whether the last owner ended cleanly is kept.
 /// - What is due by the steady clock keeps the time it has left. Dates stay.
-/// - Ends of jobs whose time is over, shortened lives and expired names are not copied: they could not be read.
+/// - Ends of jobs whose time is over come without their result, and only while their event is there; a shortened
+///   life comes as the life of its end.
 /// - Chunks of results that no job's end names are not copied: the run that wrote them is over with its owner.
 /// - Documents are no part of this seam. They tell of the nodes that work on a store, and leases must not travel.
 ///

@@ -55,7 +55,8 @@ pub enum Query {
     Sources(Shard, Option<Source>, usize),
     /// What became of jobs that were scheduled and have left the schedule, by ticket.
     Tickets(Shard, u64, usize),
-    /// Ended jobs of a shard with the end of their life, by event id.
+    /// Ended jobs of a shard with the end of their life, by event id. One past its life is listed without its result
+    /// for as long as its event is there: whoever has the event must know that its job has ended.
     Ends(Shard, EventId, usize),
     /// Ids in the sidings of a seat, by id.
     Sided(Seat, EventId, usize),

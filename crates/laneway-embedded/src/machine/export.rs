@@ -4,7 +4,8 @@
 
 use laneway_core::limits::{PAGE_BYTES_MAX, PAGE_MAX};
 use laneway_core::store::{
-    DedupName, DedupRow, EndRow, ObjectRow, Source, SourceRow, StoreView, TicketRow, Ticketed, TokenRow,
+    DedupName, DedupRow, EndRow, JobResult, ObjectRow, Source, SourceRow, StoreView, TicketRow, Ticketed,
+    TokenRow,
 };
 use laneway_core::{
     Bytes, Event, EventId, Key, LaneName, ProcessorId, Result, Seat, Shard, StreamId, TokenId,
@@ -12,7 +13,7 @@ use laneway_core::{
 
 use super::codec::keys::{self, Single};
 use super::codec::{Numbered, Remembered, ScheduledJob, Seen, Stored, Token, Value, load};
-use super::job_ends::alive_until;
+use super::job_ends::{is_alive, life};
 use super::{Now, State, Table, gate, ids};
 
 /// Clocks and counters.
@@ -138,7 +139,7 @@ pub(super) fn tickets<S: State>(state: &S, shard: Shard, after: u64, limit: usiz
     tickets.collect()
 }
 
-/// Ends that can still be read, with how long that is so.
+/// Ends with how long they can be read; past that without their result, for as long as their event is there.
 pub(super) fn ends<S: State>(
     state: &S,
     now: Now,
@@ -147,18 +148,23 @@ pub(super) fn ends<S: State>(
     limit: usize,
 ) -> Result<Vec<EndRow>> {
     const PIECE: usize = 16;
-    gate::shard(state, shard)?;
+    let trimmed = gate::shard(state, shard)?.trimmed;
     let (mut ends, mut bytes) = (Vec::new(), 0);
     let mut after = after;
     while ends.len() < limit.min(PAGE_MAX) && bytes < PAGE_BYTES_MAX {
         let found = state.job_ends(shard, after, (limit.min(PAGE_MAX) - ends.len()).min(PIECE))?;
         let Some(last) = found.last() else { break };
         after = last.end.id;
-        for stored in found {
-            if let Some(keep_until) = alive_until(state, now, shard, &stored)? {
-                bytes += stored.to_row().len();
-                ends.push(EndRow { end: stored.end, keep_until });
+        for mut stored in found {
+            let keep_until = life(state, shard, &stored)?;
+            if !is_alive(now, keep_until) {
+                if stored.end.id <= trimmed {
+                    continue;
+                }
+                stored.end.result = JobResult::None;
             }
+            bytes += stored.to_row().len();
+            ends.push(EndRow { end: stored.end, keep_until });
         }
     }
     Ok(ends)

@@ -82,9 +82,14 @@ pub(super) fn alive_until<S: State>(
     shard: Shard,
     stored: &StoredEnd,
 ) -> Result<Option<Timestamp>> {
-    let life = load::<Numbered>(state, Table::JobLife, &keys::shard_number(shard, stored.end.id.0))?;
-    let until = life.map_or(stored.keep_until, |life| Timestamp(life.0).min(stored.keep_until));
+    let until = life(state, shard, stored)?;
     Ok(is_alive(now, until).then_some(until))
+}
+
+/// Until when the end of a job that joined its lane could or can be read.
+pub(super) fn life<S: State>(state: &S, shard: Shard, stored: &StoredEnd) -> Result<Timestamp> {
+    let life = load::<Numbered>(state, Table::JobLife, &keys::shard_number(shard, stored.end.id.0))?;
+    Ok(life.map_or(stored.keep_until, |life| Timestamp(life.0).min(stored.keep_until)))
 }
 
 /// Whether an end that is kept until then can be read now.

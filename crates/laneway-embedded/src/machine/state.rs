@@ -181,17 +181,16 @@ pub(crate) trait State {
     /// Removes a seat. Its rows go by [`State::forget`].
     fn remove_seat(&mut self, seat: Seat);
 
-    /// Keeps the end of a job. There is none yet.
+    /// Keeps the end of a job. There is none yet. It is found for as long as its event is there, also when nobody
+    /// may read it any more: a job never ends twice.
     fn end_job(&mut self, shard: Shard, end: StoredEnd);
     /// The end of a job as it was written; its life may have been shortened since (`Table::JobLife`).
     fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>>;
     /// Ends of jobs of a shard after this id, by id.
     fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>>;
-    /// Drops ends whose time was over before this, at most so many, and answers how many went. A store whose
-    /// ends go in another way need not act.
-    fn expire_job_ends(&mut self, _shard: Shard, _before: Timestamp, _limit: usize) -> u64 {
-        0
-    }
+    /// Drops ends whose event is trimmed and whose time was over before this, at most so many. Nothing that anybody
+    /// sees changes, so a store whose ends go in another way need not act.
+    fn expire_job_ends(&mut self, _shard: Shard, _before: Timestamp, _limit: usize) {}
 
     /// One row.
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>>;

@@ -163,14 +163,14 @@ impl State for MemoryState {
         Ok(ends.take(limit).map(|(_, end)| end.clone()).collect())
     }
 
-    fn expire_job_ends(&mut self, shard: Shard, before: Timestamp, limit: usize) -> u64 {
+    fn expire_job_ends(&mut self, shard: Shard, before: Timestamp, limit: usize) {
         let maps = self.maps(shard);
-        let over = maps.ends.iter().filter(|(_, end)| end.keep_until < before).map(|(id, _)| *id);
+        let trimmed = maps.ends.range(..=maps.info.trimmed);
+        let over = trimmed.filter(|(_, end)| end.keep_until < before).map(|(id, _)| *id);
         let over: Vec<EventId> = over.take(limit).collect();
         for id in &over {
             maps.ends.remove(id);
         }
-        over.len() as u64
     }
 
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>> {
