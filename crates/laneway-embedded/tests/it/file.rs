@@ -1,4 +1,6 @@
-//! The conformance suite on the file store.
+//! The conformance suite on the file store, its planted bugs, and its comparison with the memory store.
+
+mod differential;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,8 +12,15 @@ use laneway_testkit::{Fixture, TestStore};
 use tempfile::TempDir;
 
 /// Opens file stores in temporary folders.
-#[derive(Default)]
-struct FileFixture;
+struct FileFixture {
+    options: FileOptions,
+}
+
+impl Default for FileFixture {
+    fn default() -> Self {
+        Self { options: FileOptions { segment_bytes: 32 << 20, ..FileOptions::default() } }
+    }
+}
 
 /// A store and the folder it lives in, which goes with the last clone.
 struct Folder {
@@ -20,22 +29,21 @@ struct Folder {
     folder: Arc<TempDir>,
 }
 
-fn options() -> FileOptions {
-    FileOptions { segment_bytes: 32 << 20, ..FileOptions::default() }
-}
-
-fn open(path: PathBuf, folder: Arc<TempDir>, clock: ManualClock) -> TestStore {
-    let store = FileStore::open_with(&path, options(), Arc::new(clock.clone())).expect("the folder opens");
-    let mut opened = TestStore::of(Arc::new(store.clone()), clock);
-    opened.extra = Some(Arc::new(Folder { store, path, folder }));
-    opened
+impl FileFixture {
+    fn open_in(&self, path: PathBuf, folder: Arc<TempDir>, clock: ManualClock) -> TestStore {
+        let options = self.options.clone();
+        let store = FileStore::open_with(&path, options, Arc::new(clock.clone())).expect("the folder opens");
+        let mut opened = TestStore::of(Arc::new(store.clone()), clock);
+        opened.extra = Some(Arc::new(Folder { store, path, folder }));
+        opened
+    }
 }
 
 #[async_trait]
 impl Fixture for FileFixture {
     async fn open(&self) -> TestStore {
         let folder = Arc::new(tempfile::tempdir().expect("temporary folder"));
-        open(folder.path().join("store"), folder, ManualClock::default())
+        self.open_in(folder.path().join("store"), folder, ManualClock::default())
     }
 
     async fn reopen(&self, opened: TestStore) -> TestStore {
@@ -43,7 +51,7 @@ impl Fixture for FileFixture {
         old.store.clone().close().expect("closes in order");
         let (path, folder, clock) = (old.path.clone(), Arc::clone(&old.folder), opened.clock.clone());
         drop((old, opened));
-        open(path, folder, clock)
+        self.open_in(path, folder, clock)
     }
 
     async fn restored(&self, opened: TestStore) -> TestStore {
@@ -51,10 +59,15 @@ impl Fixture for FileFixture {
         let copy =
             old.path.with_extension(format!("{}", old.folder.path().read_dir().expect("readable").count()));
         old.store.backup(&copy).expect("backup");
-        open(copy, Arc::clone(&old.folder), opened.clock.clone())
+        self.open_in(copy, Arc::clone(&old.folder), opened.clock.clone())
     }
 }
 
 mod conformance {
-    laneway_testkit::conformance!(super::FileFixture);
+    laneway_testkit::conformance!(super::FileFixture::default());
+}
+
+// Opening folders takes longer than opening memory: only the cases written for each bug.
+mod planted {
+    laneway_testkit::planted!(super::FileFixture::default(), known);
 }

@@ -10,7 +10,7 @@ use laneway_testkit::{Fixture, TestStore};
 
 /// Opens memory stores. Incarnations are counted, so that a test sees the same ones every time.
 #[derive(Default)]
-struct MemoryFixture {
+pub(crate) struct MemoryFixture {
     incarnations: AtomicU64,
 }
 
@@ -48,4 +48,8 @@ mod conformance {
 
 mod planted {
     laneway_testkit::planted!(super::MemoryFixture::default());
+}
+
+mod planted_known {
+    laneway_testkit::planted!(super::MemoryFixture::default(), known);
 }

@@ -12,6 +12,9 @@ use parking_lot::Mutex;
 
 use crate::fixture::{Fixture, TestStore};
 
+/// Where the numbers of another store of the same test begin.
+const ANOTHER: u64 = 1 << 32;
+
 /// An open store under test.
 pub struct Bench {
     fixture: Arc<dyn Fixture>,
@@ -24,6 +27,17 @@ impl Bench {
     pub async fn open(fixture: Arc<dyn Fixture>) -> Self {
         let opened = fixture.open().await;
         Self { fixture, opened: Mutex::new(Some(opened)), numbers: AtomicU64::new(1) }
+    }
+
+    /// Another new, empty store from the same fixture, for what goes from one store to another. Names and numbers
+    /// made there are not made here.
+    pub async fn another(&self) -> Self {
+        let other = Self::open(Arc::clone(&self.fixture)).await;
+        other.numbers.store(ANOTHER, Ordering::Relaxed);
+        if other.clock_moves() {
+            other.jump_to(self.now());
+        }
+        other
     }
 
     fn opened(&self) -> TestStore {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::store::{DeadLetter, LaneChange, Query, Reset, StateWrite};
-use laneway_core::{EventId, Fence, StartAt, StreamSettings, Terminal, Timestamp};
+use laneway_core::store::{DeadLetter, JobState, Jobs, LaneChange, Query, Reset, StateWrite};
+use laneway_core::{EventId, Fence, JobNumber, StartAt, StreamSettings, Terminal, Timestamp};
 
 use super::expect::rows;
 use crate::bench::{Bench, Place, draft, emit, ending, key, lane, lane_change, parked, passed};
@@ -129,4 +129,36 @@ pub async fn a_replay_does_not_touch_job_ends(bench: &Bench) {
     bench.commit(commit).await;
     let ended = rows!(bench, Query::Ended(place.shard, EventId(0), 10), Ended);
     assert_eq!((ended.len(), &ended[0].result), (1, &crate::bench::inline("first")));
+}
+
+/// Invariant A3: a job that has ended never ends again, also when its end could no longer be read before the replay.
+pub async fn a_replay_does_not_end_a_forgotten_job_again(bench: &Bench) {
+    if !bench.clock_moves() {
+        return;
+    }
+    let place = bench.place().await;
+    let job = || crate::bench::job_draft("a", "job", place.seat.processor);
+    let ids = [bench.send_one(&place, job()).await, bench.send_one(&place, job()).await];
+    let ends = |text: &str| ids.map(|id| crate::bench::job_end(id, crate::bench::inline(text))).to_vec();
+    let fence = bench.seize(place.seat).await.progress.fence;
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.passed = passed(&ids);
+    commit.jobs = ends("first");
+    let fence = bench.commit(commit).await.fence;
+    let forget = Jobs::Forget { shard: place.shard, number: JobNumber::Event(ids[1]) };
+    bench.store().jobs(forget).await.expect("it has ended");
+    bench.advance(Duration::from_secs(3_601));
+    bench.trim(place.shard).await;
+    let fence = reset(bench, &place, fence, StartAt::Beginning, false).await;
+    for id in ids {
+        assert_eq!(bench.job(place.shard, JobNumber::Event(id)).await, JobState::Gone, "before the replay");
+    }
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.passed = passed(&ids);
+    commit.jobs = ends("second");
+    bench.commit(commit).await;
+    for id in ids {
+        assert_eq!(bench.job(place.shard, JobNumber::Event(id)).await, JobState::Gone, "after the replay");
+    }
+    assert!(rows!(bench, Query::Ended(place.shard, EventId(0), 10), Ended).is_empty());
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use laneway_core::store::{Appended, Commit, Rows};
+use laneway_core::store::{Appended, Commit, Define, Rows};
 use laneway_core::{Block, Due, Durability, Incarnation, Result, ShardInfo, Steady, StoreError};
 
 use super::script::{Call, Script};
@@ -197,6 +197,16 @@ impl Side {
             Call::Advance(by) => {
                 self.bench.advance(by);
                 self.answer(&name, &Ok(()))
+            }
+            Call::Restore(shards) => {
+                self.bench.restore().await;
+                let mut adopted = Ok(());
+                for shard in shards {
+                    let stored = self.bench.shard_info(shard).await.incarnation;
+                    let define = Define::Adopt { shard, stored };
+                    adopted = adopted.and(self.bench.store().define(define).await.map(drop));
+                }
+                self.answer(&name, &adopted)
             }
         }
     }

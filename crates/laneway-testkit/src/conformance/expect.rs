@@ -45,4 +45,43 @@ macro_rules! rows {
     };
 }
 
-pub(crate) use {expect_conflict, expect_error, expect_refused, rows};
+/// Reads a list page by page to its empty page. Each page begins after the last row of the one before.
+macro_rules! pages {
+    ($bench:expr, $limit:expr, $kind:ident($of:expr, $first:expr), $cursor:expr) => {{
+        let (mut all, mut after) = (Vec::new(), $first);
+        loop {
+            let page = super::expect::rows!(
+                $bench,
+                laneway_core::store::Query::$kind($of, after.clone(), $limit),
+                $kind
+            );
+            assert!(page.len() <= $limit, "a page of {} rows, asked for {}", page.len(), $limit);
+            let Some(last) = page.last() else { break all };
+            after = super::expect::cursor_of(last, $cursor);
+            all.extend(page);
+        }
+    }};
+}
+
+/// Fails unless a list is the same in pages of any size, and twice in a row. Answers it.
+macro_rules! paged {
+    ($bench:expr, $kind:ident($of:expr, $first:expr), $cursor:expr) => {{
+        let whole =
+            super::expect::rows!($bench, laneway_core::store::Query::$kind($of, $first, 10_000), $kind);
+        for limit in super::expect::PAGE_SIZES {
+            let rows = super::expect::pages!($bench, limit, $kind($of, $first), $cursor);
+            assert_eq!(rows, whole, "{} in pages of {limit}", stringify!($kind));
+        }
+        whole
+    }};
+}
+
+/// One row, few, and sizes around what a store may read at a time.
+pub(crate) const PAGE_SIZES: [usize; 5] = [1, 2, 7, 16, 17];
+
+/// Where the page after this row begins. A function, so that closures learn the type of their row.
+pub(crate) fn cursor_of<T, C>(row: &T, cursor: impl Fn(&T) -> C) -> C {
+    cursor(row)
+}
+
+pub(crate) use {expect_conflict, expect_error, expect_refused, paged, pages, rows};

@@ -189,6 +189,7 @@ macro_rules! __each_case {
                 a_reset_begins_where_it_is_told
                 a_reset_keeps_applied_requests
                 a_replay_does_not_touch_job_ends
+                a_replay_does_not_end_a_forgotten_job_again
             }
             request {
                 requests_are_numbered_at_their_seat
@@ -241,6 +242,46 @@ macro_rules! __each_case {
                 counts_agree_with_the_lists
                 lists_of_the_unknown_are_not_found
             }
+            export {
+                the_store_tells_its_clocks_and_numbers
+                stored_events_are_listed_by_id
+                superseded_events_are_listed_whole
+                stored_events_go_on_after_a_gap
+                objects_are_listed_with_removed_ones
+                dedup_ids_are_listed_with_their_receipts
+                the_dedup_id_of_a_joined_draft_names_its_event
+                sources_are_listed_with_their_numbers
+            }
+            export_work {
+                tickets_tell_what_became_of_scheduled_jobs
+                ends_are_listed_with_their_life
+                ends_past_their_life_are_listed_while_their_event_is_there
+                sided_ids_are_listed_with_their_lanes
+                tokens_are_listed_with_their_requests
+                lists_of_a_new_shard_are_empty
+                copies_of_the_unknown_are_not_found
+            }
+            import {
+                everything_imported_reads_the_same
+                the_chain_goes_on_after_an_import
+                imported_jobs_keep_their_ids
+                numbers_go_on_above_what_was_imported
+                an_imported_seat_has_no_owner_and_a_higher_term
+                repeats_are_told_after_an_import
+                imported_drafts_join_when_they_are_due
+                an_imported_siding_holds_the_trim
+                gaps_and_missing_adoptions_come_over
+                every_piece_may_come_twice
+                an_import_goes_on_after_reopening
+            }
+            import_refused {
+                nobody_works_on_a_shard_that_is_being_imported
+                numbers_and_names_in_use_are_not_imported
+                a_shard_in_use_takes_no_piece
+                events_with_a_hole_are_not_imported
+                an_import_does_not_finish_before_its_events
+                pieces_must_fit_their_place
+            }
             trim {
                 unprocessed_events_are_never_trimmed
                 the_slowest_processor_holds_the_trim
@@ -254,6 +295,7 @@ macro_rules! __each_case {
                 a_job_end_outlives_its_event
                 a_trimmed_job_is_gone
                 a_new_processor_holds_the_trim_at_once
+                rows_that_went_are_counted_and_job_ends_are_not
                 trimming_an_unknown_shard_is_not_found
             }
             documents {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::store::{
-    Append, Commit, Define, JobResult, Jobs, LaneChange, LaneSelect, Lanes, ObjectWrite, Origin, Owner,
-    Promote, Query, Read, ReadFrom, Request, RequestOp, Reset, Seize, Source, Stash, StateWrite, Trim,
+    Append, Commit, Define, JobEnd, JobResult, Jobs, LaneChange, LaneSelect, Lanes, ObjectWrite, Origin,
+    Owner, Promote, Query, Read, ReadFrom, Request, RequestOp, Reset, Seize, Source, Stash, StateWrite, Trim,
 };
 use laneway_core::{
     BlockKind, CommitId, Delay, DelayMode, Draft, Due, EventId, Fence, Incarnation, JobDraft, JobNumber,
@@ -36,10 +36,17 @@ pub(super) enum Call {
     Query(Query),
     Trim(Trim),
     Advance(Duration),
+    /// The store comes back under another incarnation, and these shards are adopted.
+    Restore(Vec<Shard>),
 }
 
 /// The two streams of every script: a queue and a latest one, each with two processors.
 const STREAMS: [(Mode, &str); 2] = [(Mode::Queue, "queue"), (Mode::Latest, "latest")];
+
+/// Bytes of a large event.
+const LARGE_BYTES: usize = 32 << 10;
+/// How many calls lie between two restored backups, about.
+const RESTORED_ONCE_IN: u16 = 500;
 
 pub(super) struct Script {
     random: fastrand::Rng,
@@ -143,6 +150,9 @@ impl Script {
         let seat = self.seats[at].seat;
         let shard = seat.shard;
         self.asked = None;
+        if self.random.u16(0..RESTORED_ONCE_IN) == 0 {
+            return Call::Restore(self.shards());
+        }
         match self.random.u8(0..100) {
             0..30 => Call::Append(self.append(at)),
             30..34 => Call::Promote(Promote { shard, limit: self.random.usize(1..5) }),
@@ -164,11 +174,10 @@ impl Script {
         let number = self.number();
         let name = format!("lane-{}", self.random.u8(0..5));
         let keyless_too = !latest || self.chance(5);
-        let mut made = if keyless_too && self.chance(10) {
-            keyless(&number.to_string())
-        } else {
-            draft(&name, &number.to_string())
-        };
+        // Some are so large that a log does not fit into one segment.
+        let width = if self.chance(8) { LARGE_BYTES } else { 0 };
+        let data = format!("{number:0width$}");
+        let mut made = if keyless_too && self.chance(10) { keyless(&data) } else { draft(&name, &data) };
         if self.chance(20) {
             made = made.dedup(&format!("id-{}", self.random.u8(0..12)), u128::from(self.random.u8(0..2)));
         }
@@ -269,8 +278,12 @@ impl Script {
             return last.clone();
         }
         let (seat, mut fence) = (self.seats[at].seat, self.seats[at].fence.unwrap_or_default());
-        if self.chance(5) {
-            fence.version = fence.version.wrapping_sub(1);
+        if self.chance(8) {
+            match self.random.u8(0..3) {
+                0 => fence.version = fence.version.wrapping_sub(1),
+                1 => fence.nonce = Nonce(fence.nonce.0.wrapping_add(1)),
+                _ => fence.term = Term(fence.term.0.saturating_sub(1)),
+            }
         }
         let mut commit = Commit::new(seat, fence, CommitId(self.number()));
         let ids: Vec<EventId> = (0..self.random.usize(0..8)).map(|_| self.id(at)).collect();
@@ -289,7 +302,14 @@ impl Script {
         commit.forwarded = self.chance(20).then(|| self.seats[at].emitted);
         commit.requests_applied = self.chance(20).then(|| self.seats[at].request_no);
         commit.clean = self.chance(10);
-        commit.reset = self.chance(2).then_some(Reset { start: StartAt::End, clear_states: true });
+        if self.chance(2) {
+            let start = match self.random.u8(0..3) {
+                0 => StartAt::End,
+                1 => StartAt::Beginning,
+                _ => StartAt::Id(self.id(at)),
+            };
+            commit.reset = Some(Reset { start, clear_states: self.chance(50) });
+        }
         self.last_commit = Some(commit.clone());
         commit
     }
@@ -298,7 +318,10 @@ impl Script {
     fn settle(&mut self, commit: &mut Commit, id: EventId) {
         match self.random.u8(0..10) {
             0 => commit.endings.push(ending(id, Terminal::Skipped)),
-            1 => commit.jobs.push(job_end(id, inline("result"))),
+            1 | 6 => {
+                let keep = Duration::from_secs(self.random.u64(0..200));
+                commit.jobs.push(JobEnd { keep, ..job_end(id, inline("result")) });
+            }
             2 => commit.jobs.push(job_end(id, JobResult::Stashed { nonce: Nonce(1), chunks: 1 })),
             3 => {
                 let name = lane(&format!("lane-{}", self.random.u8(0..5)));
@@ -349,7 +372,7 @@ impl Script {
         let seat = self.seats[at].seat;
         let shard = seat.shard;
         let (id, limit) = (EventId(self.random.u64(0..60)), self.random.usize(1..20));
-        Call::Query(match self.random.u8(0..13) {
+        Call::Query(match self.random.u8(0..22) {
             0 => Query::Streams,
             1 => Query::Lane(shard, key("lane-1")),
             2 => Query::Tails(shard, None, limit),
@@ -362,6 +385,15 @@ impl Script {
             9 => Query::Scheduled(shard, id.0, limit),
             10 => Query::Urgent(shard, id, limit),
             11 => Query::Counts(shard),
+            12 => Query::Store,
+            13 => Query::Events(shard, self.id(at), limit),
+            14 => Query::Objects(shard, self.chance(50).then(|| key("lane-1")), limit),
+            15 => Query::Dedup(shard, None, limit),
+            16 => Query::Sources(shard, None, limit),
+            17 => Query::Tickets(shard, id.0, limit),
+            18 => Query::Ends(shard, self.id(at), limit),
+            19 => Query::Sided(seat, EventId(0), limit),
+            20 => Query::Tokens(seat, None, limit),
             _ => {
                 self.asked = Some(at);
                 Query::Seats(shard)

@@ -3,14 +3,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::store::{Define, JobResult, LaneChange, Query, Trim};
+use laneway_core::store::{
+    DeadLetter, Define, JobResult, Jobs, LaneChange, Promote, Query, Request, RequestOp, Stash, Trim,
+};
 use laneway_core::{
     Draft, EventId, JobNumber, Partition, Seat, Seq, Shard, StartAt, StoreError, StreamSettings, Terminal,
+    Timestamp,
 };
 
 use super::expect::{expect_error, rows};
 use crate::bench::{
-    Bench, Place, chain_of, draft, ending, job_draft, job_end, lane, lane_change, parked, passed,
+    Bench, DraftExt, Place, chain_of, delayed, draft, ending, job_draft, job_end, keyless, lane, lane_change,
+    parked, passed,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -152,7 +156,7 @@ pub async fn a_dead_letter_outlives_its_event(bench: &Bench) {
     let mut commit = bench.commit_of(place.seat, fence);
     commit.passed = passed(&ids);
     let (cause, at) = (Bytes::from_static(b"why"), bench.now());
-    commit.dead = vec![laneway_core::store::DeadLetter { event: event.clone(), cause, attempts: 1, at }];
+    commit.dead = vec![DeadLetter { event: event.clone(), cause, attempts: 1, at }];
     bench.commit(commit).await;
     assert_eq!(first_left(bench, &place).await, 2);
     bench.advance(HOUR - Duration::from_secs(1));
@@ -201,4 +205,52 @@ pub async fn trimming_an_unknown_shard_is_not_found(bench: &Bench) {
     let place = bench.place().await;
     let shard = Shard { partition: Partition(4), ..place.shard };
     expect_error!(bench.store().trim(Trim { shard }).await, StoreError::NotFound { .. });
+}
+
+/// Contract 2, trim: rows past their own time are counted, each once. Ends of jobs are not: nobody could read them any
+/// more, and when their bytes go is the store's own matter.
+pub async fn rows_that_went_are_counted_and_job_ends_are_not(bench: &Bench) {
+    if !bench.clock_moves() {
+        return;
+    }
+    let settings = StreamSettings { keep: 10 * HOUR, dead_keep: HOUR, ..Bench::settings() };
+    let place = bench.place_with(settings).await;
+    let (shard, seat, store) = (place.shard, place.seat, bench.store());
+    let job = |by| Draft { job: job_draft("a", "x", seat.processor).job, ..delayed("a", "x", by) };
+    let jobs = (0..5).map(|_| job_draft("a", "x", seat.processor));
+    bench
+        .send(&place, jobs.chain([draft("a", "x").dedup("d", 1), keyless("x").dedup("d", 1)]).collect())
+        .await;
+    bench.send(&place, vec![job(Duration::ZERO), job(9 * HOUR)]).await;
+    store.promote(Promote { shard, limit: 9 }).await.expect("a shard that exists");
+    store.jobs(Jobs::CancelScheduled { shard, ticket: 2 }).await.expect("it waits");
+    let op = RequestOp::Resume { lane: None };
+    store.request(Request { seat, token: bench.token(), op }).await.expect("a seat that exists");
+    for index in 0..3 {
+        let (id, nonce) = (EventId(7), bench.nonce());
+        let bytes = Bytes::from_static(b"never named");
+        store.stash(Stash { shard, id, nonce, index, bytes }).await.expect("a small chunk");
+    }
+    let ids: Vec<EventId> = (1..=8).map(EventId).collect();
+    let fence = bench.seize(seat).await.progress.fence;
+    let mut commit = bench.commit_of(seat, fence);
+    commit.passed = passed(&ids);
+    commit.jobs = [1, 2, 3, 4, 5, 8].map(|id| job_end(EventId(id), JobResult::None)).to_vec();
+    commit.requests_applied = Some(1);
+    for event in bench.events(shard).await.into_iter().take(4) {
+        commit.dead.push(DeadLetter { event, cause: Bytes::new(), attempts: 1, at: Timestamp(0) });
+    }
+    bench.commit(commit).await;
+    let number = JobNumber::Event(EventId(1));
+    store.jobs(Jobs::Take { shard, number, grace: Duration::from_secs(9) }).await.expect("it has ended");
+    let went = bench.trim(shard).await;
+    assert_eq!((went.events, went.rows), (0, 0), "nothing is past its time");
+    bench.advance(2 * HOUR);
+    // Dead letters 4, dedup ids 2, chunks 3, the shortened life 1, the tickets of a joined and of a cancelled job 2.
+    let went = bench.trim(shard).await;
+    assert_eq!((went.events, went.rows), (0, 4 + 2 + 3 + 1 + 2));
+    bench.advance(30 * HOUR);
+    // With the events go the ends of their jobs, uncounted; the token of the applied request is one row.
+    let went = bench.trim(shard).await;
+    assert_eq!((went.events, went.rows), (8, 1));
 }

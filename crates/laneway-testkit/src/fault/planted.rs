@@ -81,6 +81,32 @@ impl Bug {
         Self::ForgetTokens,
         Self::PartialAppend,
     ];
+
+    /// Cases that notice this bug, as `module::name`: the ones written for the rule it breaks.
+    pub fn known(self) -> &'static [&'static str] {
+        match self {
+            Self::SkipNonceCheck | Self::SkipTermCheck => &["commit::every_part_of_the_fence_is_compared"],
+            Self::SkipVersionCheck => &[
+                "commit::every_part_of_the_fence_is_compared",
+                "commit::only_the_last_commit_can_be_repeated",
+            ],
+            Self::SkipAdoptionCheck => &["adoption::an_adoption_fences_the_old_owner"],
+            Self::EmitOutsideTheCommit => &["commit::nothing_of_a_refused_commit_is_there"],
+            Self::ResultBeforeCommit => &["jobs::no_result_without_its_commit"],
+            Self::RescueByIdOnly => &["seize::a_seat_is_taken_only_from_the_expected_owner"],
+            Self::TermReused => &["seize::every_owner_has_a_higher_term"],
+            Self::RepeatAppliesTwice => &["commit::a_repeated_commit_answers_the_same_and_applies_nothing"],
+            Self::IgnoreDedupBody => &["append_again::a_dedup_id_with_another_body_conflicts"],
+            Self::ForgetDedup => &["append_again::a_repeated_dedup_id_answers_the_first_receipt"],
+            Self::ForgetOrigin => &["append_again::an_origin_number_is_taken_once"],
+            Self::IgnoreExpectPrev => &["append::expect_prev_compares_with_the_lanes_last_event"],
+            Self::TrimPastUnprocessed => &["trim::unprocessed_events_are_never_trimmed"],
+            Self::AckBeforeApply => &["query::keys_are_opaque_bytes"],
+            Self::InventEvents => &["read::events_come_in_order_after_an_id"],
+            Self::ForgetTokens => &["request::a_repeated_token_answers_the_first_number"],
+            Self::PartialAppend => &["append::one_conflict_writes_nothing_of_the_call"],
+        }
+    }
 }
 
 /// A store with one bug.
@@ -279,7 +305,8 @@ impl Planted {
 
     async fn commit_again(&self, mut commit: Commit) -> Result<Committed> {
         let stored = self.fence(commit.seat).await?.unwrap_or_default();
-        let repeats = stored.version == commit.fence.version + 1 && stored.nonce == commit.fence.nonce;
+        let repeats =
+            stored.version == commit.fence.version.wrapping_add(1) && stored.nonce == commit.fence.nonce;
         if repeats {
             commit.fence.version = stored.version;
         }
