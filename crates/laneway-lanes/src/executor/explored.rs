@@ -316,7 +316,7 @@ mod tests {
                         return Poll::Pending;
                     }
                     Next::Busy => panic!("a visitor waits for the hall"),
-                    Next::Work => {
+                    Next::Work | Next::WorkAfterOthers => {
                         let jobs = this.basket.batch.drain(..);
                         let done = jobs.map(|job| Settled {
                             job,

@@ -42,11 +42,19 @@ pub(super) struct Aftermath<V, R, E> {
     farewells: Vec<Farewell<V, R, E>>,
     stops: Vec<Arc<Entry<V, R, E>>>,
     pub(super) wakers: Vec<Waker>,
+    /// Whether a worker or the timekeeper is among those to be woken.
+    pub(super) calls_helper: bool,
 }
 
 impl<V, R, E> Aftermath<V, R, E> {
     pub(super) fn new() -> Self {
-        Self { outbox: Outbox::default(), farewells: Vec::new(), stops: Vec::new(), wakers: Vec::new() }
+        Self {
+            outbox: Outbox::default(),
+            farewells: Vec::new(),
+            stops: Vec::new(),
+            wakers: Vec::new(),
+            calls_helper: false,
+        }
     }
 
     pub(super) fn stop(&mut self, running: Vec<Arc<Entry<V, R, E>>>) {
@@ -160,6 +168,7 @@ impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
             && self.armed.is_none_or(|armed| due < armed)
         {
             self.armed = Some(due);
+            aftermath.calls_helper |= self.timekeeper.is_some();
             aftermath.wakers.extend(self.timekeeper.take());
         }
     }
@@ -173,8 +182,11 @@ impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
             aftermath.outbox.ended.iter().for_each(|ended| self.totals.count(ended.ending));
         }
         gate.release(std::mem::take(&mut self.ended), &mut aftermath.wakers);
-        if self.table.can_start() || gate.has_inbox() {
-            aftermath.wakers.extend(gate.parked_worker());
+        if (self.table.can_start() || gate.has_inbox())
+            && let Some(worker) = gate.parked_worker()
+        {
+            aftermath.calls_helper = true;
+            aftermath.wakers.push(worker);
         }
         self.set_alarm(aftermath);
         if gate.is_finished() {

@@ -66,6 +66,9 @@ pub(super) struct Visit<'a> {
 pub(super) enum Next {
     /// It has turns to run, or should look again.
     Work,
+    /// The same, after the helpers it called had their chance: the runtime may have put them on this very thread, where
+    /// a run that blocks it would hold them up too.
+    WorkAfterOthers,
     /// Another is in the hall; it has not been there.
     Busy,
     /// There is nothing for it, and it is not registered.
@@ -135,6 +138,7 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
                 Next::Nothing
             }
         };
+        let next = if next == Next::Work && aftermath.calls_helper { Next::WorkAfterOthers } else { next };
         aftermath.carry_out();
         if !alone {
             basket.wake_pushers();

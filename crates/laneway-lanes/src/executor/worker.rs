@@ -92,7 +92,8 @@ where
 
     fn visit(&mut self, context: &Context<'_>) -> Next {
         let patience = if self.tries < TRIES_BEFORE_WAITING { Patience::GiveUp } else { Patience::Wait };
-        let brisk = self.batch_len == BATCH_MAX;
+        // Runs that go on after their first poll are work that others can share, however quick the polls are.
+        let brisk = self.batch_len == BATCH_MAX && self.under_way.is_empty();
         // Two that get in each other's way over brisk runs are slower than one.
         let withdraws = brisk && self.tries > 0;
         let visit = Visit {
@@ -117,13 +118,15 @@ where
             };
         }
         self.last_visit = now;
-        self.looks = if next == Next::Work { 0 } else { self.looks + 1 };
+        self.looks = if matches!(next, Next::Work | Next::WorkAfterOthers) { 0 } else { self.looks + 1 };
         next
     }
 
     /// Works until there is nothing to do, or other tasks are to have their chance.
     fn rounds(&mut self, context: &mut Context<'_>) -> Next {
         for _ in 0..ROUNDS_MAX {
+            // Empty, unless the last visit asked to let others go first.
+            self.run_batch(context);
             self.collect_finished(context);
             match self.visit(context) {
                 Next::Work => self.run_batch(context),
@@ -175,7 +178,7 @@ where
         match next {
             Next::Finished => return Poll::Ready(()),
             Next::Parked => {}
-            Next::Work | Next::Busy | Next::Nothing => context.waker().wake_by_ref(),
+            Next::Work | Next::WorkAfterOthers | Next::Busy | Next::Nothing => context.waker().wake_by_ref(),
         }
         Poll::Pending
     }

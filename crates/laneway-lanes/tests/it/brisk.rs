@@ -1,7 +1,9 @@
-//! Brisk runs are left to one worker; a run that holds its thread after all must not hold up the others.
+//! Brisk runs are left to one worker; a run that holds its thread after all must not hold up the others, and runs that
+//! only begin briskly are shared.
 
-use std::sync::Mutex;
+use std::collections::HashSet;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use laneway_lanes::{End, Lanes, Outcome, Run, Settings};
@@ -28,12 +30,37 @@ async fn run_that_blocks_its_thread_gets_help_for_the_others() {
     };
     let settings = Settings { workers: 2, capacity: 4 * MANY as usize, ..Settings::default() };
     let lanes = Lanes::start(settings, handler).expect("settings in range");
-    // Warms up: the workers learn that runs take no time.
-    let warm = lanes.push_many((0..MANY).map(|key| (key, false))).await;
-    for ticket in warm {
-        ticket.expect("open").await;
-    }
+    warm_up(&lanes, false).await;
     let mut tickets = lanes.push_many((0..=MANY).map(|key| (key, true))).await;
     let first = tickets.remove(0).expect("open");
     assert_eq!(first.await, End::Done(true), "nobody ran what the blocked worker left behind");
+}
+
+/// Lets the workers learn that runs take no time.
+async fn warm_up<R: Send + 'static>(lanes: &Lanes<u32, bool, R, ()>, value: bool) {
+    for ticket in lanes.push_many((0..MANY).map(|key| (key, value))).await {
+        ticket.expect("open").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_that_wait_for_something_are_shared_by_the_workers() {
+    let workers = Arc::new(Mutex::new(HashSet::new()));
+    let all_started = Arc::new(tokio::sync::Barrier::new(MANY as usize));
+    let (seen, started) = (Arc::clone(&workers), Arc::clone(&all_started));
+    let handler = move |run: Run<u32, bool>| {
+        let (seen, started) = (Arc::clone(&seen), Arc::clone(&started));
+        async move {
+            if *run.value() {
+                seen.lock().expect("nobody panics").insert(tokio::task::id());
+                started.wait().await;
+            }
+            Outcome::<(), ()>::Done(())
+        }
+    };
+    let settings = Settings { workers: 2, concurrency: 2 * MANY as usize, ..Settings::default() };
+    let lanes = Lanes::start(settings, handler).expect("settings in range");
+    warm_up(&lanes, false).await;
+    warm_up(&lanes, true).await;
+    assert_eq!(workers.lock().expect("nobody panics").len(), 2, "one worker kept all runs to itself");
 }
