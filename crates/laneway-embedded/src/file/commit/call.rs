@@ -136,7 +136,8 @@ impl<'a, F> Turn<'a, F> {
             return Attempt::Refused(StoreError::Down { reason: "the call was applied before".to_owned() });
         };
         // Asked under the lock, so that a later group never has an earlier time.
-        let now = state.open_group(shared.clock.now());
+        let now = shared.clock.now();
+        state.open_group(now);
         let before = state.open_bytes();
         let applied = catch_unwind(AssertUnwindSafe(|| work(&mut state, now)));
         let Ok(answer) = applied else {

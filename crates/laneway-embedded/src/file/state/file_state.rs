@@ -70,7 +70,7 @@ pub(super) struct Changed {
 pub(crate) struct Group {
     /// Its number; groups become durable in order.
     pub(crate) number: u64,
-    /// When it was opened: the time of everything in it.
+    /// When its last call came.
     pub(crate) now: Now,
     /// Told when it is durable, or will never be.
     pub(crate) done: Arc<Done>,
@@ -165,13 +165,14 @@ impl FileState {
         self.group.topics.extend(topics);
     }
 
-    /// Opens a group if none is open, and answers the time of everything in it.
-    pub(crate) fn open_group(&mut self, now: Now) -> Now {
+    /// Opens a group if none is open. A group has the time of its last call: a call is never judged by a time before
+    /// it began, however long the group waits for the one that is being written.
+    pub(crate) fn open_group(&mut self, now: Now) {
         if self.group.number <= self.taken {
             self.groups += 1;
-            (self.group.number, self.group.now) = (self.groups, now);
+            self.group.number = self.groups;
         }
-        self.group.now
+        self.group.now = now;
     }
 
     /// Bytes in the open group so far.
