@@ -1,8 +1,10 @@
 //! Cases about commits that no owner may make: each is refused, names what is wrong and writes nothing.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use laneway_core::store::{Commit, DeadLetter, JobResult, LaneChange, StateWrite};
-use laneway_core::{EventId, Fence, Terminal, Timestamp, limits};
+use laneway_core::{EventId, Fence, StreamSettings, Terminal, Timestamp, limits};
 
 use super::expect::expect_refused;
 use crate::bench::{
@@ -228,4 +230,23 @@ pub async fn a_job_end_needs_a_job_of_its_own(bench: &Bench) {
         commit.jobs = vec![job_end(own, inline("not passed"))];
     })
     .await;
+}
+
+/// Contract 1.11: the end of a job belongs to an event that is there: what is trimmed cannot end, whether or not the store
+/// still has its bytes.
+pub async fn a_job_end_needs_an_event_that_is_there(bench: &Bench) {
+    let place = bench.place_with(StreamSettings { keep: Duration::ZERO, ..Bench::settings() }).await;
+    let id = bench.send_one(&place, job_draft("a", "job", place.seat.processor)).await;
+    let fence = bench.seize(place.seat).await.progress.fence;
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.passed = passed(&[id]);
+    commit.jobs = vec![job_end(id, JobResult::None)];
+    let fence = bench.commit(commit).await.fence;
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.jobs = vec![job_end(id, JobResult::None)];
+    let fence = bench.commit(commit).await.fence;
+    assert_eq!(bench.trim(place.shard).await.events, 1);
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.jobs = vec![job_end(id, JobResult::None)];
+    expect_refused!(bench.store().commit(commit).await);
 }

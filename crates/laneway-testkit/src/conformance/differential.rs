@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use laneway_core::store::{Appended, Commit, Define, Rows};
-use laneway_core::{Block, Due, Durability, Incarnation, Result, ShardInfo, Steady, StoreError};
+use laneway_core::{Block, Due, Durability, Incarnation, Result, Shard, ShardInfo, Steady, StoreError};
 
 use super::script::{Call, Script};
 use crate::bench::Bench;
@@ -145,6 +145,22 @@ impl Side {
         commit
     }
 
+    /// Nobody notices: what is not persistent stays open beside it.
+    async fn reopen(&self) {
+        if self.bench.capabilities().persistent {
+            self.bench.reopen().await;
+        }
+    }
+
+    async fn restore(&self, shards: Vec<Shard>) -> Result<()> {
+        self.bench.restore().await;
+        for shard in shards {
+            let stored = self.bench.shard_info(shard).await.incarnation;
+            self.bench.store().define(Define::Adopt { shard, stored }).await?;
+        }
+        Ok(())
+    }
+
     async fn ask(&self, call: Call) -> Answer {
         let store = self.bench.store();
         let name = format!("{call:?}");
@@ -198,15 +214,15 @@ impl Side {
                 self.bench.advance(by);
                 self.answer(&name, &Ok(()))
             }
+            Call::Reopen => {
+                // A store closes with its last holder.
+                drop(store);
+                self.reopen().await;
+                self.answer(&name, &Ok(()))
+            }
             Call::Restore(shards) => {
-                self.bench.restore().await;
-                let mut adopted = Ok(());
-                for shard in shards {
-                    let stored = self.bench.shard_info(shard).await.incarnation;
-                    let define = Define::Adopt { shard, stored };
-                    adopted = adopted.and(self.bench.store().define(define).await.map(drop));
-                }
-                self.answer(&name, &adopted)
+                drop(store);
+                self.answer(&name, &self.restore(shards).await)
             }
         }
     }

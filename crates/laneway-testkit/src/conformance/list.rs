@@ -181,6 +181,7 @@ macro_rules! __each_case {
                 applied_requests_only_grow
                 forwarded_emits_only_grow
                 a_job_end_needs_a_job_of_its_own
+                a_job_end_needs_an_event_that_is_there
             }
             commit_reset {
                 a_reset_begins_a_new_life

@@ -38,6 +38,8 @@ pub(super) enum Call {
     Advance(Duration),
     /// The store comes back under another incarnation, and these shards are adopted.
     Restore(Vec<Shard>),
+    /// A store that is persistent is closed and opened again.
+    Reopen,
 }
 
 /// The two streams of every script: a queue and a latest one, each with two processors.
@@ -47,6 +49,8 @@ const STREAMS: [(Mode, &str); 2] = [(Mode::Queue, "queue"), (Mode::Latest, "late
 const LARGE_BYTES: usize = 32 << 10;
 /// How many calls lie between two restored backups, about.
 const RESTORED_ONCE_IN: u16 = 500;
+/// How many lie between two restarts, about.
+const REOPENED_ONCE_IN: u16 = 250;
 
 pub(super) struct Script {
     random: fastrand::Rng,
@@ -152,6 +156,9 @@ impl Script {
         self.asked = None;
         if self.random.u16(0..RESTORED_ONCE_IN) == 0 {
             return Call::Restore(self.shards());
+        }
+        if self.random.u16(0..REOPENED_ONCE_IN) == 0 {
+            return Call::Reopen;
         }
         match self.random.u8(0..100) {
             0..30 => Call::Append(self.append(at)),

@@ -88,7 +88,9 @@ impl State for FileState {
             && *known == shard
             && let Ok(at) = jobs.binary_search_by_key(&id, |(id, _)| *id)
         {
-            return Ok(Some(jobs[at].1));
+            // It was looked up before: a trim may have come since, or long ago without its bytes having gone.
+            let is_there = self.shards.get(&shard).is_some_and(|info| id > info.trimmed);
+            return Ok(is_there.then_some(jobs[at].1));
         }
         Ok(self.event(shard, id)?.and_then(|event| event.job))
     }
