@@ -128,6 +128,11 @@ pub(super) fn settling(bytes: usize) -> Cost {
     Cost { space: Space::Reserve, bytes: bytes + 8 * PER_ITEM, first: false, synced: false }
 }
 
+/// A change of a job: one that waits in the schedule may take a dedup id with it.
+pub(super) fn jobs() -> Cost {
+    settling(EVICTED)
+}
+
 /// A trim of a shard with so many seats.
 pub(super) fn trim(seats: usize) -> Cost {
     settling(TRIM + seats * TRIM_SEAT)

@@ -6,8 +6,10 @@ use laneway_core::{Refusal, Result};
 
 use super::log;
 
-/// Smallest segment: room for one event of the largest size with everything that hangs on it.
-const SEGMENT_BYTES_MIN: u64 = 1 << 20;
+/// Smallest segment: room for a call with one event or value of the largest size, for every promotion, and for a trim
+/// of a shard with twenty processors. A call that may need more, such as an append of a thousand drafts with dedup
+/// ids or a definition for thousands of partitions, is refused with the bytes it may need and the limit.
+const SEGMENT_BYTES_MIN: u64 = 3 << 19;
 
 pub use super::log::SyncMode;
 

@@ -19,8 +19,9 @@ use super::store::FileStore;
 use super::{cost, read};
 use crate::machine::{self, State};
 
-/// Most bytes that one promotion moves; what is due beyond it is moved by the next.
-const PROMOTE_BYTES: usize = 512 << 10;
+/// Most bytes that one promotion moves; what is due beyond it is moved by the next. Drafts with long keys full of
+/// zeros and with dedup ids write up to four times as much.
+const PROMOTE_BYTES: usize = 256 << 10;
 
 impl FileStore {
     fn durability(&self) -> Durability {
@@ -154,7 +155,7 @@ impl Store for FileStore {
             state.announce(ended.into_iter().map(Topic::Job));
             Ok(views)
         };
-        self.shared().call(cost::settling(0), work).await
+        self.shared().call(cost::jobs(), work).await
     }
 
     async fn stash(&self, stash: Stash) -> Result<()> {

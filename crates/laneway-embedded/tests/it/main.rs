@@ -5,6 +5,7 @@ mod example;
 mod file;
 mod log;
 mod memory;
+mod mended;
 mod proof;
 mod rich;
 mod verify;

@@ -139,15 +139,22 @@ impl<'a, F> Turn<'a, F> {
         let now = shared.clock.now();
         state.open_group(now);
         let before = state.open_bytes();
-        let applied = catch_unwind(AssertUnwindSafe(|| work(&mut state, now)));
+        let applied = catch_unwind(AssertUnwindSafe(|| {
+            let answer = work(&mut state, now);
+            let written = state.open_bytes() - before;
+            debug_assert!(
+                written <= cost.bytes,
+                "a call wrote {written} bytes, its cost says {}",
+                cost.bytes
+            );
+            answer
+        }));
         let Ok(answer) = applied else {
             // Half a call may be in the open group: it must never be taken, so the lock stays until that is told.
             let cause: Arc<str> = "a rule of the store panicked; see its message, then restart".into();
             shared.fail(&state, &cause);
             return Attempt::Refused(StoreError::Down { reason: cause.to_string() });
         };
-        let written = state.open_bytes() - before;
-        debug_assert!(written <= cost.bytes, "a call wrote {written} bytes, its cost says {}", cost.bytes);
         shared.pipeline.opened(cost.synced);
         Attempt::Applied { answer, done: state.open_done(), group: state.groups }
     }
