@@ -1,6 +1,5 @@
 //! What a call writes never exceeds what it was said to cost: the store compares the two in every call of a test,
 //! and here are the calls that write the most for what they carry.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::sync::Arc;
 use std::time::Duration;

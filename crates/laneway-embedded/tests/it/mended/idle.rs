@@ -1,5 +1,4 @@
 //! Retention of a shard where nothing happens: it must not read what others wrote.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,4 @@
 //! A refusal shows what it was judged on, so it counts only when that is durable.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::io;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! The smallest segments that are allowed: everything of ordinary size works, and what cannot fit is refused by name,
 //! value and limit, without any effect.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::sync::Arc;
 
