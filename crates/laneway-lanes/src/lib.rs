@@ -71,7 +71,8 @@
 //! - Nothing is durable: a crash loses what runs and waits.
 //! - There is no order between keys.
 //! - A handler that blocks its thread holds up other runs of its worker: use a blocking pool for such work.
-//! - Capacity is shared: paused and retrying lanes take up room until they are resumed, cancelled or replaced.
+//! - Capacity is shared: paused and retrying lanes take up room until they are resumed or cancelled, and a push needs
+//!   room also when it is to replace an older one of its key.
 //! - A dropped run (deadline, cancel) does not undo what it did, nor stop what it started elsewhere; hand such work the
 //!   [`CancelToken`].
 //!

@@ -178,6 +178,20 @@ impl<K, V, R, E, F> Attempt<K, V, R, E, F> {
         self.job.take()
     }
 
+    /// The job of a run that is over, with nothing of this attempt left in its entry: another attempt may follow.
+    fn give_back(&mut self) -> Job<K, V, R, E>
+    where
+        V: Send + Sync,
+        R: Send,
+        E: Send,
+    {
+        let job = self.job.take().expect("an attempt is polled until it is over");
+        if let Some(number) = self.listening.take() {
+            job.payload.forget_listener(number);
+        }
+        job
+    }
+
     fn cut_short(&mut self) -> (Verdict, Option<End<R, E>>) {
         let attempts = self.job.as_ref().map_or(0, |job| job.attempt);
         match (self.limit, self.rules.timeout) {
@@ -203,7 +217,7 @@ where
         let this = self.get_mut();
         let polled = watched(&mut this.seat, |seat| poll_seat(seat, context));
         if !matches!(polled, Polled::Pending) {
-            let job = this.job.take().expect("an attempt is polled until it is over");
+            let job = this.give_back();
             return settle(job, polled, &this.rules).map_or(Poll::Pending, Poll::Ready);
         }
         let entry = &this.job.as_ref().expect("an attempt is polled until it is over").payload;
@@ -221,7 +235,7 @@ where
         }
         let (verdict, end) = this.cut_short();
         // What the handler started elsewhere learns from its token that the run is over.
-        let job = this.job.take().expect("an attempt is polled until it is over");
+        let job = this.give_back();
         job.payload.stop();
         drop(vacate(&mut this.seat));
         Poll::Ready(Settled { job, verdict, end, ending: None })

@@ -122,6 +122,13 @@ impl<V, R, E> Entry<V, R, E> {
     }
 }
 
+#[cfg(test)]
+impl<V, R, E> Entry<V, R, E> {
+    pub(super) fn stop_listeners_len(&self) -> usize {
+        self.slot().stop_listeners.len()
+    }
+}
+
 impl<V: Send + Sync, R: Send, E: Send> Awaited<R, E> for Entry<V, R, E> {
     fn id(&self) -> u64 {
         self.id.load(Ordering::Relaxed)

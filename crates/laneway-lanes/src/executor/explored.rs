@@ -146,6 +146,7 @@ mod tests {
     use super::visit::{Basket, Next, Settled, Visit};
     use super::waiting::Pushing;
     use crate::table::{Mode, Verdict};
+    use shuttle::future::batch_semaphore::{BatchSemaphore, Fairness};
 
     const SCHEDULES: usize = 1_500;
 
@@ -197,6 +198,39 @@ mod tests {
             producers.into_iter().for_each(|producer| producer.join().expect("a producer ends"));
             wind_up(&lanes);
             assert_eq!(lanes.snapshot().totals.done, 6);
+        });
+    }
+
+    fn closed_semaphore() -> Arc<BatchSemaphore> {
+        Arc::new(BatchSemaphore::new(0, Fairness::StrictlyFair))
+    }
+
+    /// More runs become ready together than a worker hands back at a time.
+    #[test]
+    fn runs_that_become_ready_together_all_end_under_every_schedule() {
+        explore(|| {
+            let gathered = closed_semaphore();
+            let gate = Arc::clone(&gathered);
+            let handler = move |run: Run<u8, u32>| {
+                let gate = Arc::clone(&gate);
+                async move {
+                    gate.acquire(1).await.expect("it stays open");
+                    Outcome::<u32, ()>::Done(*run.value())
+                }
+            };
+            let settings = Settings { capacity: 4, concurrency: 4, ..narrow() };
+            let lanes = Lanes::start(settings, handler).expect("settings in range");
+            block_on(async {
+                let mut tickets = Vec::new();
+                for key in 0..4 {
+                    tickets.push(lanes.push((key, u32::from(key))).await.expect("open"));
+                }
+                gathered.release(4);
+                for (value, ticket) in (0..).zip(tickets) {
+                    assert_eq!(ticket.await, End::Done(value));
+                }
+            });
+            wind_up(&lanes);
         });
     }
 

@@ -37,9 +37,6 @@ pub(super) struct Gate<K, V, R, E> {
     parked: Vec<Option<Waker>>,
     /// A worker was woken and has not come yet. It will wake the next one if it finds more than it can take.
     one_is_coming: bool,
-    /// A brisk worker is at it and will see to what comes in by itself; should it take long after all, the timekeeper
-    /// calls for help.
-    pub(super) attended: bool,
     /// Who waits until nothing is in flight.
     quiet: Vec<Waker>,
     pool: Vec<Arc<Entry<V, R, E>>>,
@@ -88,7 +85,6 @@ impl<K, V, R, E> Gate<K, V, R, E> {
             next_id: 1,
             parked: vec![None; workers],
             one_is_coming: false,
-            attended: false,
             quiet: Vec::new(),
             pool: Vec::new(),
         }
@@ -202,10 +198,16 @@ impl<K, V, R, E> Gate<K, V, R, E> {
         self.waiters.len()
     }
 
-    /// Registers a worker that found nothing. Only right under the lock under which it saw the inbox empty.
+    /// Registers a worker to be woken. Right only under the lock under which it saw the inbox empty, or when another
+    /// worker is at it.
     pub(super) fn park(&mut self, worker: usize, waker: &Waker) {
         self.parked[worker] = Some(waker.clone());
-        self.attended = false;
+    }
+
+    /// A worker that parked is up again. One that was woken by a run of its own sees to that first, so a push is to
+    /// call another.
+    pub(super) fn unpark(&mut self, worker: usize) {
+        self.parked[worker] = None;
     }
 
     /// A worker has come to look for work.
@@ -217,11 +219,6 @@ impl<K, V, R, E> Gate<K, V, R, E> {
     /// Whether a worker other than this one is not parked.
     pub(super) fn others_are_up(&self, worker: usize) -> bool {
         self.parked.iter().enumerate().any(|(other, waker)| other != worker && waker.is_none())
-    }
-
-    /// A worker to wake for a push.
-    pub(super) fn worker_for_push(&mut self) -> Option<Waker> {
-        if self.attended { None } else { self.parked_worker() }
     }
 
     /// A worker to wake for new work, unless one is on its way.

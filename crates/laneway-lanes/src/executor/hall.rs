@@ -21,6 +21,8 @@ pub(super) struct Hall<K, V, R, E> {
     pub(super) table: Table<K, Arc<Entry<V, R, E>>>,
     /// The inbox being moved; empty between operations.
     pub(super) arrivals: Vec<Admitted<K, V, R, E>>,
+    /// Pushers whose push was let in. A brisk worker wakes many at a time.
+    pub(super) let_in: Vec<Waker>,
     /// Ends the gate has not been told of.
     pub(super) ended: usize,
     pub(super) workers: usize,
@@ -153,7 +155,7 @@ impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
         }
     }
 
-    /// Whether there is anything to tell the gate: ends, or work for another worker unless it is left to this one.
+    /// Whether there is anything to tell the gate: ends, or work for another worker unless this one goes on `alone`.
     pub(super) fn owes_the_gate(&self, alone: bool) -> bool {
         self.ended > 0 || self.table.has_outbox() || (!alone && self.table.can_start())
     }
@@ -181,6 +183,7 @@ impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
             self.ended += aftermath.outbox.ended.len();
             aftermath.outbox.ended.iter().for_each(|ended| self.totals.count(ended.ending));
         }
+        aftermath.wakers.append(&mut self.let_in);
         gate.release(std::mem::take(&mut self.ended), &mut aftermath.wakers);
         if (self.table.can_start() || gate.has_inbox())
             && let Some(worker) = gate.parked_worker()

@@ -7,7 +7,7 @@
 //! the first three may panic, at the cost of the push or the call they are for.
 //!
 //! No wake-up is lost: a worker parks under the gate's lock, having seen there that the inbox is empty, and under the
-//! hall's, having seen that nothing may start. The naive worker looks, lets go, and then registers itself; a push
+//! hall's, having seen that nothing may start, or else knowing of another worker that has yet to look. The naive worker looks, lets go, and then registers itself; a push
 //! in between finds nobody to wake.
 //!
 //! One table, not one per processor: priority, fairness and the concurrency cap hold over all keys. Workers take and
@@ -62,6 +62,7 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
         let hall = Hall {
             table,
             arrivals: Vec::new(),
+            let_in: Vec::new(),
             ended: 0,
             workers: settings.workers,
             timekeeper: None,
@@ -81,7 +82,7 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
         let (hash, expires) = self.prepare(&push);
         let mut gate = self.gate();
         let admission = gate.push(push, hash, expires, patience);
-        let worker = matches!(admission, Admission::Admitted(_)).then(|| gate.worker_for_push()).flatten();
+        let worker = matches!(admission, Admission::Admitted(_)).then(|| gate.parked_worker()).flatten();
         let long = gate.is_inbox_long();
         drop(gate);
         if let Some(worker) = worker {
@@ -124,7 +125,7 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
             timed |= expires.is_some();
             admissions.push(gate.push(push, hash, expires, Patience::Wait));
         }
-        let worker = gate.has_inbox().then(|| gate.worker_for_push()).flatten();
+        let worker = gate.has_inbox().then(|| gate.parked_worker()).flatten();
         let long = gate.is_inbox_long();
         drop(gate);
         if let Some(worker) = worker {
@@ -202,7 +203,12 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
             hall.settle(&mut basket.settled);
             hall.workers -= 1;
             if hall.workers == 0 {
-                self.gate().close(&mut aftermath.wakers);
+                let mut gate = self.gate();
+                gate.close(&mut aftermath.wakers);
+                // A push may have come in since the hall was entered; none will from now on.
+                gate.take_inbox(&mut hall.arrivals);
+                drop(gate);
+                hall.absorb(aftermath);
                 hall.table.cancel_all();
             }
         });

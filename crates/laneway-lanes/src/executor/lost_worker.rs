@@ -62,3 +62,12 @@ fn a_worker_lost_while_parked_is_not_woken_for_others() {
     push(&hub);
     assert!(second.has_rung(), "the push woke a worker that is gone");
 }
+
+#[test]
+fn a_worker_woken_by_its_own_run_is_not_called_for_a_push() {
+    let hub = hub();
+    let (first, second) = (parked(&hub, 0), parked(&hub, 1));
+    hub.gate().unpark(0);
+    push(&hub);
+    assert!(!first.has_rung() && second.has_rung(), "the push called a worker that is busy with its run");
+}

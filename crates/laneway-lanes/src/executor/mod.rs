@@ -8,6 +8,8 @@
 //! Clock, timers and spawning come from `seam`, locks from `sync`, and from nowhere else.
 
 mod attempt;
+#[cfg(test)]
+mod attempt_over;
 mod drain;
 mod entry;
 #[cfg(test)]

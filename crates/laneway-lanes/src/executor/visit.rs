@@ -1,9 +1,9 @@
 //! A worker's visit to the hub: it hands finished runs back, takes turns, and parks when there is nothing for it.
 //!
 //! Brisk runs, those that take next to no time, are left to one worker: two that take turns in the hall move every lane
-//! from one processor's cache to the other's and are slower together than one alone. So a brisk worker calls nobody,
-//! pushes call nobody while it is at it, and another that gets in its way withdraws. Should a run take long after all,
-//! the timekeeper calls for help.
+//! from one processor's cache to the other's and are slower together than one alone. So a brisk worker calls nobody
+//! while it goes on itself, and another that gets in its way withdraws. Should a run take long after all, the
+//! timekeeper calls for help.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -19,8 +19,7 @@ use super::outcome::End;
 use super::sync::{MutexGuard, lock, try_lock};
 use crate::table::{Ending, Tick, Verdict};
 
-/// How long a brisk worker may leave work to itself: after this, another helps. A run that holds its thread for
-/// longer than its forerunners keeps others waiting no longer than this.
+/// How long a brisk worker keeps to itself what it leaves behind: after this, another helps.
 const HELP_AFTER: Duration = Duration::from_millis(1);
 
 /// A run that is over, on its way back into the table.
@@ -41,8 +40,6 @@ pub(super) struct Basket<K, V, R, E> {
     pub(super) batch: Vec<Job<K, V, R, E>>,
     /// Entries that nobody holds any more.
     pub(super) spent: Vec<Arc<Entry<V, R, E>>>,
-    /// Pushers whose push was let in, to be woken before the worker lets other tasks run or takes its time.
-    pub(super) let_in: Vec<Waker>,
 }
 
 /// How a worker comes to the hub.
@@ -59,6 +56,8 @@ pub(super) struct Visit<'a> {
     pub(super) parks: bool,
     /// Whether it only hands back what it has, and then parks, if another is at work.
     pub(super) withdraws: bool,
+    /// Whether it will be back without letting other tasks run in between.
+    pub(super) returns: bool,
 }
 
 /// What a worker does next.
@@ -84,13 +83,12 @@ impl<'a> Visit<'a> {
     /// A worker that wants one turn and waits for the hall.
     pub(super) fn patient(worker: usize, waker: &'a Waker) -> Self {
         let (patience, parks) = (Patience::Wait, true);
-        Self { worker, batch_max: 1, brisk: false, patience, waker, parks, withdraws: false }
+        Self { worker, batch_max: 1, brisk: false, patience, waker, parks, withdraws: false, returns: false }
     }
 }
 
 impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
-    /// Hands finished runs back and takes new turns: a worker's one visit per batch. With a waker it parks if there
-    /// is nothing.
+    /// Hands finished runs back and takes new turns: a worker's one visit per batch.
     pub(super) fn exchange(&self, basket: &mut Basket<K, V, R, E>, visit: &Visit<'_>) -> (Next, Tick) {
         let now = self.clock.now();
         let mut hall = match self.enter_as_worker(basket.settled.is_empty(), visit) {
@@ -102,8 +100,8 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
         let mut gate = self.gate();
         gate.arrive(visit.worker);
         let withdraws = visit.withdraws && gate.others_are_up(visit.worker);
-        gate.attended = visit.brisk && !withdraws;
-        gate.release(std::mem::take(&mut hall.ended), &mut basket.let_in);
+        let ended = std::mem::take(&mut hall.ended);
+        gate.release(ended, &mut hall.let_in);
         gate.recycle(&mut basket.spent);
         gate.take_inbox(&mut hall.arrivals);
         drop(gate);
@@ -112,8 +110,11 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
         hall.take(now, &mut basket.batch, wanted, &mut aftermath);
         let busy = !basket.batch.is_empty() || !basket.settled.is_empty();
         let alone = visit.brisk && busy;
-        if visit.brisk {
+        if alone {
             hall.help_due.get_or_insert(now.after(HELP_AFTER));
+        }
+        if !(alone && visit.returns) {
+            aftermath.wakers.append(&mut hall.let_in);
         }
         let next = if busy && !withdraws && !hall.owes_the_gate(alone) {
             hall.set_alarm(&mut aftermath);
@@ -140,9 +141,6 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
         };
         let next = if next == Next::Work && aftermath.calls_helper { Next::WorkAfterOthers } else { next };
         aftermath.carry_out();
-        if !alone {
-            basket.wake_pushers();
-        }
         basket.announce();
         (next, now)
     }
@@ -201,12 +199,7 @@ impl<K, V, R, E> Basket<K, V, R, E> {
             settled: Vec::with_capacity(room),
             batch: Vec::with_capacity(room),
             spent: Vec::with_capacity(room),
-            let_in: Vec::new(),
         }
-    }
-
-    pub(super) fn wake_pushers(&mut self) {
-        self.let_in.drain(..).for_each(Waker::wake);
     }
 
     /// Tells the tickets, once the table has spoken; keeps the entries that have no ticket any more.

@@ -45,6 +45,8 @@ pub(super) struct Worker<K: Hash + Eq + Clone, V, R, E, H, F> {
     under_way: FuturesUnordered<Attempt<K, V, R, E, F>>,
     spare: Option<Seat<F>>,
     last_visit: Tick,
+    /// It is registered at the gate, or was until it was woken from there.
+    parked: bool,
     /// Visits in a row that brought nothing.
     looks: u32,
     /// Visits in a row that found another worker in the hall.
@@ -76,6 +78,7 @@ where
             under_way: FuturesUnordered::new(),
             spare: None,
             last_visit,
+            parked: false,
             looks: 0,
             tries: 0,
         }
@@ -90,7 +93,7 @@ where
         }
     }
 
-    fn visit(&mut self, context: &Context<'_>) -> Next {
+    fn visit(&mut self, context: &Context<'_>, returns: bool) -> Next {
         let patience = if self.tries < TRIES_BEFORE_WAITING { Patience::GiveUp } else { Patience::Wait };
         // Runs that go on after their first poll are work that others can share, however quick the polls are.
         let brisk = self.batch_len == BATCH_MAX && self.under_way.is_empty();
@@ -101,6 +104,7 @@ where
             batch_max: self.batch_len,
             brisk,
             withdraws,
+            returns,
             patience,
             waker: context.waker(),
             parks: self.looks >= LOOKS_BEFORE_PARKING,
@@ -124,11 +128,11 @@ where
 
     /// Works until there is nothing to do, or other tasks are to have their chance.
     fn rounds(&mut self, context: &mut Context<'_>) -> Next {
-        for _ in 0..ROUNDS_MAX {
+        for round in 1..=ROUNDS_MAX {
             // Empty, unless the last visit asked to let others go first.
             self.run_batch(context);
             self.collect_finished(context);
-            match self.visit(context) {
+            match self.visit(context, round < ROUNDS_MAX) {
                 Next::Work => self.run_batch(context),
                 other => return other,
             }
@@ -173,11 +177,12 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        let next = this.rounds(context);
-        this.basket.wake_pushers();
-        match next {
+        if std::mem::take(&mut this.parked) {
+            this.hub.gate().unpark(this.number);
+        }
+        match this.rounds(context) {
             Next::Finished => return Poll::Ready(()),
-            Next::Parked => {}
+            Next::Parked => this.parked = true,
             Next::Work | Next::WorkAfterOthers | Next::Busy | Next::Nothing => context.waker().wake_by_ref(),
         }
         Poll::Pending
@@ -196,6 +201,5 @@ impl<K: Hash + Eq + Clone, V, R, E, H, F> Drop for Worker<K, V, R, E, H, F> {
         });
         self.basket.settled.extend(lost);
         self.hub.lose_worker(self.number, &mut self.basket);
-        self.basket.wake_pushers();
     }
 }

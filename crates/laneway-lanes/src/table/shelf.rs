@@ -79,8 +79,12 @@ impl<K: Hash + Eq, T> Shelf<K, T> {
     }
 
     pub(super) fn find_hashed(&self, hash: u64, key: &K) -> Option<Place> {
-        let places = &self.places;
-        self.index.find(hash, |&place| places.get(place).is_some_and(|lane| lane.key == *key)).copied()
+        self.find_where(hash, |lane| lane.key == *key)
+    }
+
+    /// The lane of this hash that is the one.
+    pub(super) fn find_where(&self, hash: u64, is_it: impl Fn(&Lane<K, T>) -> bool) -> Option<Place> {
+        self.index.find(hash, |&place| self.places.get(place).is_some_and(&is_it)).copied()
     }
 
     pub(super) fn find_or_insert(&mut self, hash: u64, key: K) -> Place {

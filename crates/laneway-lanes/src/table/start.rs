@@ -5,7 +5,7 @@
 use std::hash::Hash;
 
 use super::item::ItemId;
-use super::lane::{ListName, Place};
+use super::lane::{Lane, ListName, Place};
 use super::latest::Version;
 use super::state::{Join, Table};
 use super::words::{Mode, Priority, Tick};
@@ -38,6 +38,8 @@ pub struct Turn<K, T> {
     pub last_done: Option<Box<LastDone<T>>>,
     /// Where the lane was when the turn was given; a hint, since compaction moves lanes.
     pub(super) place: Place,
+    /// The key's hash, to find a lane that was moved without asking the key, which may panic.
+    pub(super) hash: u64,
 }
 
 impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
@@ -74,6 +76,7 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
             attempt: item.attempt,
             last_done,
             place,
+            hash: lane.hash,
         };
         lane.running = Some(item);
         if let Some(expires) = expires {
@@ -109,14 +112,11 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
 
     /// Where the lane of a running turn is now.
     pub(super) fn place_of(&self, turn: &Turn<K, T>) -> Place {
-        let runs_here = |place: Place| {
-            let lane = self.shelf.get(place);
-            lane.and_then(|lane| lane.running.as_ref()).is_some_and(|item| item.id == turn.id)
-        };
-        if runs_here(turn.place) {
+        let runs_here = |lane: &Lane<K, T>| lane.running.as_ref().is_some_and(|item| item.id == turn.id);
+        if self.shelf.get(turn.place).is_some_and(runs_here) {
             return turn.place;
         }
-        let place = self.shelf.find(&turn.key).filter(|&place| runs_here(place));
+        let place = self.shelf.find_where(turn.hash, runs_here);
         place.expect("a turn is finished once, in the table that gave it")
     }
 }

@@ -404,3 +404,46 @@ fn room_is_given_back_after_many_keys() {
         "a turn survives its lane being moved"
     );
 }
+
+/// A key that cannot be hashed or compared any more once the switch is on.
+#[derive(Clone)]
+struct Touchy(u32, std::rc::Rc<std::cell::Cell<bool>>);
+
+impl Touchy {
+    fn check(&self) {
+        assert!(!self.1.get(), "the key was asked");
+    }
+}
+
+impl std::hash::Hash for Touchy {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.check();
+        self.0.hash(state);
+    }
+}
+
+impl PartialEq for Touchy {
+    fn eq(&self, other: &Self) -> bool {
+        self.check();
+        self.0 == other.0
+    }
+}
+
+impl Eq for Touchy {}
+
+#[test]
+fn finishing_a_turn_whose_lane_was_moved_does_not_ask_the_key() {
+    let broken = std::rc::Rc::new(std::cell::Cell::new(false));
+    let mut table = Table::new(Settings::default());
+    for number in 0..64 {
+        table.push(Arrival::new(Touchy(number, std::rc::Rc::clone(&broken)), number));
+    }
+    let mut turns: Vec<_> = std::iter::from_fn(|| table.start(Tick::START)).collect();
+    let last = turns.pop().expect("64 lanes may run");
+    // Most lanes go, so that the shelf is compacted and the last lane moves.
+    for turn in &turns {
+        assert_eq!(table.finish(turn, Verdict::Done), Some(Ending::Done));
+    }
+    broken.set(true);
+    assert_eq!(table.finish(&last, Verdict::Done), Some(Ending::Done));
+}

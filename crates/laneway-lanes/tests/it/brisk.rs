@@ -64,3 +64,42 @@ async fn runs_that_wait_for_something_are_shared_by_the_workers() {
     warm_up(&lanes, true).await;
     assert_eq!(workers.lock().expect("nobody panics").len(), 2, "one worker kept all runs to itself");
 }
+
+/// A handler that tells when it begins and blocks its thread, for the keys that are told to.
+struct Blocker {
+    lanes: Lanes<u32, bool, bool, ()>,
+    began: std::sync::mpsc::Receiver<()>,
+    go_on: std::sync::mpsc::Sender<()>,
+}
+
+fn blocker() -> Blocker {
+    let ((begin, began), (go_on, wait)) = (channel(), channel());
+    let wait = Arc::new(Mutex::new(wait));
+    let handler = move |run: Run<u32, bool>| {
+        let (begin, wait) = (begin.clone(), Arc::clone(&wait));
+        async move {
+            if !*run.value() {
+                return Outcome::<bool, ()>::Done(true);
+            }
+            begin.send(()).expect("the test listens");
+            Outcome::Done(wait.lock().expect("one waits").recv_timeout(TOO_LONG).is_ok())
+        }
+    };
+    let settings = Settings { workers: 2, ..Settings::default() };
+    let lanes = Lanes::start(settings, handler).expect("settings in range");
+    Blocker { lanes, began, go_on }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn push_beside_a_run_that_blocks_its_thread_is_run_by_another_worker() {
+    let Blocker { lanes, began, go_on } = blocker();
+    warm_up(&lanes, false).await;
+    let blocked = lanes.push((MANY, true)).await.expect("open");
+    began.recv_timeout(TOO_LONG).expect("it begins");
+    for key in 0..20 {
+        let quick = lanes.push((key, false)).await.expect("open");
+        assert_eq!(quick.await, End::Done(true));
+    }
+    go_on.send(()).expect("the run waits");
+    assert_eq!(blocked.await, End::Done(true), "a push waited for the blocked run");
+}
