@@ -22,6 +22,10 @@ fn backup_beside_upkeep_is_whole_and_without_segments_that_were_given_back() {
     let disk = WatchedDisk::new(SimulatedDisk::new());
     let hour = std::time::Duration::from_secs(3600);
     let options = FileOptions { background: Background::Threads, checkpoint_every: hour, ..options() };
+    // Segments are prepared before the first is begun, so that it is one that is taken back, not deleted.
+    let prepared = open_with(Arc::new(disk.clone()), super::harness::options());
+    prepared.checkpoint().unwrap();
+    prepared.close().unwrap();
     let store = open_with(Arc::new(disk.clone()), options);
     let settings =
         StreamSettings { partitions: 1, keep: std::time::Duration::ZERO, ..StreamSettings::default() };
@@ -64,7 +68,7 @@ fn backup_beside_upkeep_is_whole_and_without_segments_that_were_given_back() {
     go.send(()).unwrap();
     disk.watch(|_, _| Ok(()));
     assert!(seen.0.lock().is_empty(), "segment {given_back} was given back, and copied: {:?}", seen.0.lock());
-    assert!(*seen.1.lock() > 2 && backup.segments > 0);
+    assert!(*seen.1.lock() >= 2 && backup.segments > 0, "at least the current segment is copied");
     let clock = Arc::new(laneway_core::ManualClock::default());
     let copy = FileStore::open_on(Arc::new(disk.clone()), COPY, super::harness::options(), clock).unwrap();
     assert_eq!(events(&copy, &stream), expected);
