@@ -1,8 +1,8 @@
 //! Stores with one known bug each, made from a right one.
 //!
-//! Each bug is what a plausible mistake in a store would do, seen from outside. The list follows the planted bugs
-//! that the reliability notes ask for, as far as they concern a store; those of workers (token per node, two-step
-//! release, local clock in expiry) belong to the engine.
+//! Each bug is what a plausible mistake in a store would do, seen from outside: it breaks a rule of
+//! `docs/design/rules.md` that concerns a store. Those of workers (token per node, two-step release, local clock in
+//! expiry) belong to the engine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 pub enum Bug {
     /// A commit is accepted under any nonce.
     SkipNonceCheck,
-    /// A commit is accepted under any version: the head check of the reliability notes.
+    /// A commit is accepted under any version (contract 1.8).
     SkipVersionCheck,
     /// A commit is accepted under any term.
     SkipTermCheck,
