@@ -1,9 +1,10 @@
-//! The store seam: twelve atomic transitions (contract section 2).
+//! The store seam: nine atomic transitions and three reads.
 //!
 //! One file per method holds what it takes and gives; `seam` holds the trait. The shard is the only unit of
 //! atomicity. Rows of a seat have one writer, the holder of its fence; everybody else files requests.
 //!
-//! What differs from the first sketch of the contract, and why, is in `docs/design/store-seam.md`.
+//! What differs from the first sketch of the contract, and why, is in `docs/design/store-seam.md`; the rules that
+//! comments cite by number are in `docs/design/rules.md`.
 
 mod append;
 mod commit;

@@ -19,10 +19,14 @@ pub struct About {
     pub incarnation: Incarnation,
 }
 
-/// The twelve transitions. Each is atomic on one shard, takes one struct and gives one struct.
+/// Twelve methods: nine transitions, each atomic on one shard (a definition: on its stream with all shards), and three
+/// reads, `read`, `lanes` and `query`, which change nothing. Each takes one value that says everything it needs.
 ///
 /// Errors say what to do next. Every call may be repeated after [`crate::StoreError::Unknown`]; an append is
 /// then safe only with an origin or dedup ids, so callers always send one of them.
+///
+/// Not said again at each method: a place that does not exist is `NotFound`, and the store itself may answer `Full`,
+/// `Down`, `Unknown` or `Corrupt`.
 #[async_trait]
 pub trait Store: Send + Sync {
     /// What this connection knows; no transition, no I/O.
@@ -47,13 +51,20 @@ pub trait Store: Send + Sync {
 
     /// Moves due drafts to the end of their lanes, in order of due time and number.
     ///
-    /// Atomic: each call's moves together. Repeat: anyone, any time.
+    /// Atomic: everything one call moves, with schedule, ids, chain and dedup entries. A draft that has become stale
+    /// (latest mode) leaves the schedule without an event, and its job ends `Superseded` in the same step.
+    /// Repeat: by anyone, any time; what was moved is not moved again, and a store may move fewer than asked for.
+    /// Refuses: `Adopt`, `Moved` for a sealed shard, `Refused` while the shard is being imported.
     async fn promote(&self, promote: Promote) -> Result<Promoted>;
 
-    /// Reads durable events of one shard.
-    ///
-    /// Refuses: `Trimmed` below the trim. In latest streams an event that is not its lane's newest comes as
+    /// Reads durable events of one shard. In latest streams an event that is not its lane's newest comes as
     /// its id and the winner's, without payload.
+    ///
+    /// Atomic: no event beyond the page's head; states and winners may be newer than the events, though durable too.
+    /// The request number and the next due time are hints.
+    /// Repeat: changes nothing; it may find more events, or fewer after a trim.
+    /// Refuses: `Trimmed` below the trim; `Refused` for ids that are not ascending or more than a page holds, and for
+    /// states without a processor. A larger page than the limits allow is cut, not refused.
     async fn read(&self, read: Read) -> Result<Page>;
 
     /// Makes the caller the owner of a seat.
@@ -65,6 +76,10 @@ pub trait Store: Send + Sync {
     async fn seize(&self, seize: Seize) -> Result<Resume>;
 
     /// Reads lane records with their state and the beginning of their siding.
+    ///
+    /// Atomic: all lanes of one answer are as of one moment, and durable; two pages are not.
+    /// Repeat: changes nothing, by anyone, owner or not.
+    /// Refuses: `Refused` for more names than a page holds. A larger limit is cut, not refused.
     async fn lanes(&self, lanes: Lanes) -> Result<Vec<LaneView>>;
 
     /// Settles runs: the only way in which progress, lane records, states, outbox and job ends change.
@@ -77,25 +92,34 @@ pub trait Store: Send + Sync {
     /// Files a wish with the owner of a seat. It has an effect only through a later commit.
     ///
     /// Atomic: numbered and stored. Repeat: the same token gives the first number again.
+    /// Refuses: `Refused` for texts over their limit and while the shard is being imported.
     async fn request(&self, request: Request) -> Result<Accepted>;
 
     /// Reads jobs, shortens their life, forgets them, cancels scheduled ones.
     ///
-    /// Atomic: each job. Repeat: yes. Refuses: `Conflict` for a job that has not ended (forget) or that has
-    /// joined its lane (cancel).
+    /// Atomic: each job. Repeat: yes. Refuses: `Conflict` for a job that has not ended (take, forget) or that has
+    /// joined its lane (cancel); `Refused` for more jobs than a page holds.
     async fn jobs(&self, jobs: Jobs) -> Result<Vec<JobView>>;
 
     /// Keeps one chunk of a large result, invisible until a commit names it, and not for long.
     ///
-    /// Repeat: yes; the same chunk is written again.
+    /// Atomic: the chunk. It asks for no fence: the nonce keeps the chunks of two runs apart.
+    /// Repeat: yes; the same chunk is written again, and its time begins anew.
+    /// Refuses: `Refused` for an empty or too long chunk, a number no result can have, an event that is not there yet.
     async fn stash(&self, stash: Stash) -> Result<()>;
 
     /// Reads lists of one shard (or the catalogue): one filter, one kind of rows.
+    ///
+    /// Atomic: one page is as of one moment, and durable; the pages of a list are not one picture of it.
+    /// Repeat: changes nothing.
+    /// Refuses: nothing but a place that does not exist. A larger limit than a page holds is cut, not refused.
     async fn query(&self, query: Query) -> Result<Rows>;
 
     /// Removes what retention allows. Never an event that a registered processor has not passed, also not one
     /// in a siding.
     ///
+    /// Atomic: what one call removes; rows past their time may take several calls.
     /// Repeat: yes, by anyone. Without any processor age alone decides, and what goes unprocessed is counted.
+    /// Refuses: `Refused` while the shard is being imported.
     async fn trim(&self, trim: Trim) -> Result<Trimmed>;
 }
