@@ -1,7 +1,8 @@
 //! Everything the file store knows without reading a file, and the frame of the group being committed.
 //!
-//! One thread changes it, group by group, under the store's lock; others read it under the same lock and answer
-//! only after the group they have seen is durable.
+//! Callers change it one at a time, each on its own thread under the store's lock, and what they change joins the open
+//! group; the write thread takes the group out and publishes it once it is durable. Readers look under the same lock
+//! and answer only after the group they have seen is durable.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

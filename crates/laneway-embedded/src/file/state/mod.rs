@@ -1,9 +1,10 @@
 //! The state of the file store: what is in memory, what waits for the next checkpoint, and what is written into
 //! the frame of the group being committed.
 //!
-//! Read in this order: `records` (what a frame says), `apply` (what that does to the state, in work and in
-//! replay alike), `file_state` (the rules' view), then the parts: `rows`, `tails`, `contents` (where in the log
-//! events and job ends lie).
+//! Read in this order: `records` (what a frame says), `file_state` (everything that is known, and the open group),
+//! `apply` (what a record does to it, in work and in replay alike), `rules_view` (how the rules see it: each change is
+//! written and applied at once), then the parts: `rows`, `tails`, `contents` (where in the log events and job ends
+//! lie).
 
 mod apply;
 mod complete;
