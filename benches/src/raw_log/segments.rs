@@ -17,7 +17,7 @@ pub(crate) const SEGMENT_BYTES: u64 = 64 << 20;
 /// Files kept ready, as in the store.
 const READY: usize = 3;
 /// Files kept ready at most when used ones come back, as in the store.
-const READY_MAX: usize = 4;
+const READY_MAX: usize = 6;
 const FILL_BYTES: usize = 1 << 20;
 /// How often it is looked whether a used file may be taken back.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -4,7 +4,7 @@
 //! seam. Nothing does I/O (the one exception is [`clock::SystemClock`], the only place where real time is read), and
 //! nothing serialises: the encodings belong to the stores and to the edge.
 //!
-//! Reading order: [`ids`] and [`event`] (the nouns), [`store`] (the twelve transitions a store offers),
+//! Reading order: [`ids`] and [`event`] (the nouns), [`store`] (the twelve methods a store offers),
 //! [`documents`] and [`wakeups`] (the two small seams beside it), [`error`] (what a caller does next), [`copying`]
 //! (from any store to any other).
 

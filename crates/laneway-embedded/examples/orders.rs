@@ -37,7 +37,8 @@ async fn main() -> Result<ExitCode> {
             writeln!(out, "the data lies in {}; run this again to go on there", folder.display())?
         }
         None => {
-            writeln!(out, "the data was in a temporary folder; to keep it, name one: ... -- .laneway-demo")?
+            writeln!(out, "the data was in a temporary folder; to keep it:")?;
+            writeln!(out, "  cargo run --release -p laneway-embedded --example orders -- .laneway-demo")?
         }
     }
     Ok(if in_order { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use laneway_core::{EventId, Incarnation, Result, Shard, StoreError, Timestamp};
 use parking_lot::Mutex;
 
-use super::commit::Cost;
+use super::group::Cost;
 use super::index::{Index, Meta};
 use super::log::Space;
 use super::state::{FileState, Summary, TailKey};

@@ -4,7 +4,7 @@ use laneway_core::limits::{CAUSE_BYTES_MAX, DEDUP_ID_BYTES_MAX, KEY_BYTES_MAX, P
 use laneway_core::store::{Append, Commit, Define, JobResult, Request, RequestOp};
 use laneway_core::{Draft, LaneName};
 
-use super::commit::Cost;
+use super::group::Cost;
 use super::log::Space;
 
 /// Head of a record, ids, times and small rows that hang on an event or lane, with its key written several times.

@@ -1,6 +1,6 @@
 //! The file store: `file:PATH`, one folder, one process.
 //!
-//! The way of a call: [`transitions`](self) takes it, `commit` gathers it with others into a group, applies the
+//! The way of a call: [`transitions`](self) takes it, `group` gathers it with others, applies the
 //! rules to `state`, which writes what changed into a frame, and hands the frame to [`log`]; when that is durable
 //! the call is answered. Beside the way: `checkpoint` moves what changed into `index`, `open` puts everything
 //! together again after a stop of any kind.
@@ -12,8 +12,8 @@ pub mod log;
 
 mod backup;
 mod checkpoint;
-mod commit;
 mod cost;
+mod group;
 mod index;
 mod lock;
 mod open;

@@ -8,8 +8,8 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use super::checkpoint::Checkpointer;
-use super::commit::{Durable, Pipeline, WriteThread};
 use super::disk::{Disk, RealDisk};
+use super::group::{Durable, Pipeline, WriteThread};
 use super::index::{CheckpointWrite, Index, Meta, Patience};
 use super::lock::DirectoryLock;
 use super::log::{Log, LogError, LogReader, Mark, Opened, Position, Replay};

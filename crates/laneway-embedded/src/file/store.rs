@@ -11,8 +11,8 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use tokio::sync::watch;
 
 use super::checkpoint::Checkpointer;
-use super::commit::{Durable, Pipeline};
 use super::disk::Disk;
+use super::group::{Durable, Pipeline};
 use super::index::{Patience, Snapshot};
 use super::lock::DirectoryLock;
 use super::log::{Log, LogReader, Mark};

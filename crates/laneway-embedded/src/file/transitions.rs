@@ -12,7 +12,7 @@ use laneway_core::{
     Wakeups, limits,
 };
 
-use super::commit::Cost;
+use super::group::Cost;
 use super::options::SyncMode;
 use super::state::FileState;
 use super::store::FileStore;

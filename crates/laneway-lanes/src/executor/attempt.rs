@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::entry::{Held, ListenerId, Stoppable};
 use super::fence::{discard, fenced};
-use super::hub::Job;
+use super::hub::EntryTurn;
 use super::outcome::{Cause, End, Failure, Outcome};
 use super::run::{Done, Run};
 use super::seam::{Clock, Timer};
@@ -20,7 +20,7 @@ use super::visit::Settled;
 use crate::table::{Tick, Verdict};
 
 /// A place for one handler future. Reused while handlers are ready at once, so that they cost no allocation.
-pub(super) type Seat<F> = Pin<Box<Option<F>>>;
+pub(super) type Berth<F> = Pin<Box<Option<F>>>;
 
 /// What every run of one executor shares.
 #[derive(Debug, Clone)]
@@ -51,32 +51,32 @@ pub(super) enum Polled<R, E> {
 
 /// Calls the handler and polls its future once, both behind the panic fence.
 pub(super) fn begin<F, R, E>(
-    seat: &mut Seat<F>,
+    berth: &mut Berth<F>,
     call: impl FnOnce() -> F,
     context: &mut Context<'_>,
 ) -> Polled<R, E>
 where
     F: Future<Output = Outcome<R, E>>,
 {
-    watched(seat, |seat| {
-        seat.as_mut().set(Some(call()));
-        poll_seat(seat, context)
+    watched(berth, |berth| {
+        berth.as_mut().set(Some(call()));
+        poll_berth(berth, context)
     })
 }
 
-fn poll_seat<F: Future>(seat: &mut Seat<F>, context: &mut Context<'_>) -> Poll<F::Output> {
-    let future = seat.as_mut().as_pin_mut().expect("a run under way has its future");
+fn poll_berth<F: Future>(berth: &mut Berth<F>, context: &mut Context<'_>) -> Poll<F::Output> {
+    let future = berth.as_mut().as_pin_mut().expect("a run under way has its future");
     future.poll(context)
 }
 
-/// Polls behind the fence, and empties the seat behind it too: a destructor may panic as well.
+/// Polls behind the fence, and empties the berth behind it too: a destructor may panic as well.
 fn watched<F, R, E>(
-    seat: &mut Seat<F>,
-    poll: impl FnOnce(&mut Seat<F>) -> Poll<Outcome<R, E>>,
+    berth: &mut Berth<F>,
+    poll: impl FnOnce(&mut Berth<F>) -> Poll<Outcome<R, E>>,
 ) -> Polled<R, E> {
-    match fenced(|| poll(seat)) {
+    match fenced(|| poll(berth)) {
         Ok(Poll::Pending) => Polled::Pending,
-        Ok(Poll::Ready(outcome)) => match vacate(seat) {
+        Ok(Poll::Ready(outcome)) => match vacate(berth) {
             Ok(()) => Polled::Answered(outcome),
             Err(message) => {
                 discard(outcome);
@@ -85,35 +85,35 @@ fn watched<F, R, E>(
         },
         Err(message) => {
             // What the destructor says on top of the first panic adds nothing.
-            drop(vacate(seat));
+            drop(vacate(berth));
             Polled::Panicked(message)
         }
     }
 }
 
-fn vacate<F>(seat: &mut Seat<F>) -> Result<(), String> {
-    fenced(|| seat.as_mut().set(None))
+fn vacate<F>(berth: &mut Berth<F>) -> Result<(), String> {
+    fenced(|| berth.as_mut().set(None))
 }
 
-/// The run a job stands for. Clones the key, so it belongs behind the fence.
-pub(super) fn run_of<K, V, R, E>(job: &mut Job<K, V, R, E>, rules: &Rules, now: Tick) -> Run<K, V>
+/// The run a turn stands for. Clones the key, so it belongs behind the fence.
+pub(super) fn run_of<K, V, R, E>(turn: &mut EntryTurn<K, V, R, E>, rules: &Rules, now: Tick) -> Run<K, V>
 where
     K: Clone,
     V: Send + Sync + 'static,
     R: Send + 'static,
     E: Send + 'static,
 {
-    let last_done = job.last_done.take().map(|last| Done {
+    let last_done = turn.last_done.take().map(|last| Done {
         id: last.id,
         version: last.version,
         held: last.payload.map(|entry| entry as Arc<dyn Held<V>>),
     });
     Run {
-        key: job.key.clone(),
-        id: job.id,
-        attempt: job.attempt,
-        version: job.version,
-        held: Arc::clone(&job.payload) as Arc<dyn Held<V>>,
+        key: turn.key.clone(),
+        id: turn.id,
+        attempt: turn.attempt,
+        version: turn.version,
+        held: Arc::clone(&turn.payload) as Arc<dyn Held<V>>,
         last_done,
         deadline: rules.timeout.map(|timeout| now.after(timeout)),
         clock: rules.clock,
@@ -122,11 +122,11 @@ where
 
 /// Turns a handler's answer into a verdict for the table and an end for the ticket.
 pub(super) fn settle<K, V, R, E>(
-    job: Job<K, V, R, E>,
+    turn: EntryTurn<K, V, R, E>,
     polled: Polled<R, E>,
     rules: &Rules,
 ) -> Option<Settled<K, V, R, E>> {
-    let attempts = job.attempt;
+    let attempts = turn.attempt;
     let failed = |cause| (Verdict::Failed, Some(End::Failed(Failure { cause, attempts })));
     let (verdict, end) = match polled {
         Polled::Pending => return None,
@@ -140,13 +140,13 @@ pub(super) fn settle<K, V, R, E>(
         }
         Polled::Panicked(message) => failed(Cause::Panicked(message)),
     };
-    Some(Settled { job, verdict, end, ending: None })
+    Some(Settled { turn, verdict, end, ending: None })
 }
 
 /// A run whose handler was not ready at once.
 pub(super) struct Attempt<K, V, R, E, F> {
-    job: Option<Job<K, V, R, E>>,
-    seat: Seat<F>,
+    turn: Option<EntryTurn<K, V, R, E>>,
+    berth: Berth<F>,
     rules: Rules,
     limit: Limit,
     timer: Option<Timer>,
@@ -166,34 +166,34 @@ enum Limit {
 impl<K, V, R, E, F> Unpin for Attempt<K, V, R, E, F> {}
 
 impl<K, V, R, E, F> Attempt<K, V, R, E, F> {
-    pub(super) fn new(job: Job<K, V, R, E>, seat: Seat<F>, rules: Rules, started: Tick) -> Self {
+    pub(super) fn new(turn: EntryTurn<K, V, R, E>, berth: Berth<F>, rules: Rules, started: Tick) -> Self {
         let deadline = rules.timeout.map(|timeout| started.after(timeout));
         let timer = deadline.map(|deadline| rules.clock.timer(deadline));
-        Self { job: Some(job), seat, rules, limit: Limit::Deadline(deadline), timer, listening: None }
+        Self { turn: Some(turn), berth, rules, limit: Limit::Deadline(deadline), timer, listening: None }
     }
 
-    /// The job of an attempt that is given up because its worker is.
-    pub(super) fn abandon(mut self) -> Option<Job<K, V, R, E>> {
-        drop(vacate(&mut self.seat));
-        self.job.take()
+    /// The turn of an attempt that is given up because its worker is.
+    pub(super) fn abandon(mut self) -> Option<EntryTurn<K, V, R, E>> {
+        drop(vacate(&mut self.berth));
+        self.turn.take()
     }
 
-    /// The job of a run that is over, with nothing of this attempt left in its entry: another attempt may follow.
-    fn give_back(&mut self) -> Job<K, V, R, E>
+    /// The turn of a run that is over, with nothing of this attempt left in its entry: another attempt may follow.
+    fn give_back(&mut self) -> EntryTurn<K, V, R, E>
     where
         V: Send + Sync,
         R: Send,
         E: Send,
     {
-        let job = self.job.take().expect("an attempt is polled until it is over");
+        let turn = self.turn.take().expect("an attempt is polled until it is over");
         if let Some(number) = self.listening.take() {
-            job.payload.forget_listener(number);
+            turn.payload.forget_listener(number);
         }
-        job
+        turn
     }
 
     fn cut_short(&mut self) -> (Verdict, Option<End<R, E>>) {
-        let attempts = self.job.as_ref().map_or(0, |job| job.attempt);
+        let attempts = self.turn.as_ref().map_or(0, |turn| turn.attempt);
         match (self.limit, self.rules.timeout) {
             (Limit::Deadline(_), Some(timeout)) => {
                 let cause = Cause::TimedOut(timeout);
@@ -215,12 +215,12 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let polled = watched(&mut this.seat, |seat| poll_seat(seat, context));
+        let polled = watched(&mut this.berth, |berth| poll_berth(berth, context));
         if !matches!(polled, Polled::Pending) {
-            let job = this.give_back();
-            return settle(job, polled, &this.rules).map_or(Poll::Pending, Poll::Ready);
+            let turn = this.give_back();
+            return settle(turn, polled, &this.rules).map_or(Poll::Pending, Poll::Ready);
         }
-        let entry = &this.job.as_ref().expect("an attempt is polled until it is over").payload;
+        let entry = &this.turn.as_ref().expect("an attempt is polled until it is over").payload;
         if this.limit != Limit::Grace && entry.poll_stopped(context, &mut this.listening).is_ready() {
             let grace_end = this.rules.clock.now().after(this.rules.stop_grace);
             let sooner = matches!(this.limit, Limit::Deadline(Some(deadline)) if deadline < grace_end);
@@ -235,9 +235,9 @@ where
         }
         let (verdict, end) = this.cut_short();
         // What the handler started elsewhere learns from its token that the run is over.
-        let job = this.give_back();
-        job.payload.stop();
-        drop(vacate(&mut this.seat));
-        Poll::Ready(Settled { job, verdict, end, ending: None })
+        let turn = this.give_back();
+        turn.payload.stop();
+        drop(vacate(&mut this.berth));
+        Poll::Ready(Settled { turn, verdict, end, ending: None })
     }
 }

@@ -351,9 +351,9 @@ mod tests {
                     }
                     Next::Busy => panic!("a visitor waits for the hall"),
                     Next::Work | Next::WorkAfterOthers => {
-                        let jobs = this.basket.batch.drain(..);
-                        let done = jobs.map(|job| Settled {
-                            job,
+                        let turns = this.basket.batch.drain(..);
+                        let done = turns.map(|turn| Settled {
+                            turn,
                             verdict: Verdict::Done,
                             end: Some(End::Done(())),
                             ending: None,

@@ -9,7 +9,7 @@ use std::task::Waker;
 use super::entry::Entry;
 use super::fence::{discard, fenced};
 use super::gate::{Admitted, Gate};
-use super::hub::Job;
+use super::hub::EntryTurn;
 use super::outcome::{Cause, End, Failure};
 use super::settings::Totals;
 use super::visit::Settled;
@@ -125,7 +125,7 @@ impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
     pub(super) fn settle(&mut self, settled: &mut [Settled<K, V, R, E>]) {
         for run in settled {
             self.totals.runs += 1;
-            run.ending = self.table.finish(&run.job, run.verdict);
+            run.ending = self.table.finish(&run.turn, run.verdict);
             if let Some(ending) = run.ending {
                 self.totals.count(ending);
                 self.ended += 1;
@@ -137,13 +137,13 @@ impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
     pub(super) fn take(
         &mut self,
         now: Tick,
-        batch: &mut Vec<Job<K, V, R, E>>,
+        batch: &mut Vec<EntryTurn<K, V, R, E>>,
         batch_max: usize,
         aftermath: &mut Aftermath<V, R, E>,
     ) {
         while batch.len() < batch_max {
             match fenced(|| self.table.start(now)) {
-                Ok(Some(job)) => batch.push(job),
+                Ok(Some(turn)) => batch.push(turn),
                 Ok(None) => return,
                 Err(message) => {
                     let Some((payload, attempts)) = self.table.refuse_next() else { return };

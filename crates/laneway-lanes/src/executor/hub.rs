@@ -33,7 +33,7 @@ use crate::table::{Arrival, Mode, Table, Tick, Turn};
 /// A push with its value moved into the entry that its ticket shares.
 pub(super) type Parcel<K, V, R, E> = Arrival<K, Arc<Entry<V, R, E>>>;
 /// The right to run a parcel.
-pub(super) type Job<K, V, R, E> = Turn<K, Arc<Entry<V, R, E>>>;
+pub(super) type EntryTurn<K, V, R, E> = Turn<K, Arc<Entry<V, R, E>>>;
 
 #[derive(Debug)]
 pub(super) struct Hub<K, V, R, E> {

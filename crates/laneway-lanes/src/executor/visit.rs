@@ -14,7 +14,7 @@ use super::entry::Entry;
 use super::fence::fenced;
 use super::gate::Patience;
 use super::hall::{Aftermath, Hall, forced_end};
-use super::hub::{Hub, Job};
+use super::hub::{EntryTurn, Hub};
 use super::outcome::End;
 use super::sync::{MutexGuard, lock, try_lock};
 use crate::table::{Ending, Tick, Verdict};
@@ -25,7 +25,7 @@ const HELP_AFTER: Duration = Duration::from_millis(1);
 /// A run that is over, on its way back into the table.
 #[derive(Debug)]
 pub(super) struct Settled<K, V, R, E> {
-    pub(super) job: Job<K, V, R, E>,
+    pub(super) turn: EntryTurn<K, V, R, E>,
     pub(super) verdict: Verdict,
     /// How the push ends if the table agrees with the verdict.
     pub(super) end: Option<End<R, E>>,
@@ -37,7 +37,7 @@ pub(super) struct Settled<K, V, R, E> {
 #[derive(Debug)]
 pub(super) struct Basket<K, V, R, E> {
     pub(super) settled: Vec<Settled<K, V, R, E>>,
-    pub(super) batch: Vec<Job<K, V, R, E>>,
+    pub(super) batch: Vec<EntryTurn<K, V, R, E>>,
     /// Entries that nobody holds any more.
     pub(super) spent: Vec<Arc<Entry<V, R, E>>>,
 }
@@ -181,7 +181,7 @@ impl<K, V, R, E> Settled<K, V, R, E> {
     /// Tells the ticket, or answers the emptied entry of a push that has no ticket any more.
     fn announce(self) -> Option<Arc<Entry<V, R, E>>> {
         let ending = self.ending?;
-        let mut entry = self.job.payload;
+        let mut entry = self.turn.payload;
         if let Some(unshared) = Arc::get_mut(&mut entry) {
             unshared.clear();
             return Some(entry);

@@ -16,9 +16,9 @@ use std::time::Duration;
 use futures::Stream;
 use futures::stream::FuturesUnordered;
 
-use super::attempt::{Attempt, Polled, Rules, Seat, begin, run_of, settle};
+use super::attempt::{Attempt, Berth, Polled, Rules, begin, run_of, settle};
 use super::gate::Patience;
-use super::hub::{Hub, Job};
+use super::hub::{EntryTurn, Hub};
 use super::outcome::Outcome;
 use super::run::Run;
 use super::visit::{Basket, Next, Settled, Visit};
@@ -43,7 +43,7 @@ pub(super) struct Worker<K: Hash + Eq + Clone, V, R, E, H, F> {
     basket: Basket<K, V, R, E>,
     batch_len: usize,
     under_way: FuturesUnordered<Attempt<K, V, R, E, F>>,
-    spare: Option<Seat<F>>,
+    spare: Option<Berth<F>>,
     last_visit: Tick,
     /// It is registered at the gate, or was until it was woken from there.
     parked: bool,
@@ -53,7 +53,7 @@ pub(super) struct Worker<K: Hash + Eq + Clone, V, R, E, H, F> {
     tries: u32,
 }
 
-// Nothing in a worker is pinned in place: handler futures are boxed in their seats.
+// Nothing in a worker is pinned in place: handler futures are boxed in their berths.
 impl<K: Hash + Eq + Clone, V, R, E, H, F> Unpin for Worker<K, V, R, E, H, F> {}
 
 impl<K, V, R, E, H, F> Worker<K, V, R, E, H, F>
@@ -142,25 +142,25 @@ where
 
     fn run_batch(&mut self, context: &mut Context<'_>) {
         let mut batch = std::mem::take(&mut self.basket.batch);
-        for job in batch.drain(..) {
-            self.run(job, context);
+        for turn in batch.drain(..) {
+            self.run(turn, context);
         }
         self.basket.batch = batch;
     }
 
-    fn run(&mut self, mut job: Job<K, V, R, E>, context: &mut Context<'_>) {
-        let mut seat = self.spare.take().unwrap_or_else(|| Box::pin(None));
+    fn run(&mut self, mut turn: EntryTurn<K, V, R, E>, context: &mut Context<'_>) {
+        let mut berth = self.spare.take().unwrap_or_else(|| Box::pin(None));
         // A turn late in its batch must not pay for those before it; without a timeout nobody asks.
         let started = self.rules.timeout.map_or(self.last_visit, |_| self.rules.clock.now());
-        let call = || (self.handler)(run_of(&mut job, &self.rules, started));
-        let polled = begin(&mut seat, call, context);
+        let call = || (self.handler)(run_of(&mut turn, &self.rules, started));
+        let polled = begin(&mut berth, call, context);
         if matches!(polled, Polled::Pending) {
-            let attempt = Attempt::new(job, seat, self.rules.clone(), started);
+            let attempt = Attempt::new(turn, berth, self.rules.clone(), started);
             self.under_way.push(attempt);
             return;
         }
-        self.spare = Some(seat);
-        self.basket.settled.extend(settle(job, polled, &self.rules));
+        self.spare = Some(berth);
+        self.basket.settled.extend(settle(turn, polled, &self.rules));
     }
 }
 
@@ -193,8 +193,8 @@ impl<K: Hash + Eq + Clone, V, R, E, H, F> Drop for Worker<K, V, R, E, H, F> {
     /// Every turn is given back, whatever ended the worker: a key is never left locked by a run that is gone.
     fn drop(&mut self) {
         let unfinished = std::mem::take(&mut self.under_way).into_iter().filter_map(Attempt::abandon);
-        let lost = unfinished.chain(self.basket.batch.drain(..)).map(|job| Settled {
-            job,
+        let lost = unfinished.chain(self.basket.batch.drain(..)).map(|turn| Settled {
+            turn,
             verdict: Verdict::Stopped,
             end: None,
             ending: None,

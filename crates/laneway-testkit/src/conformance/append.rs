@@ -121,7 +121,7 @@ pub async fn an_append_says_how_durable_it_is(bench: &Bench) {
     assert_eq!(appended.object_version, None);
 }
 
-/// Contract C1: an append has 1 to 1,000 drafts.
+/// Invariant C1: an append has 1 to 1,000 drafts.
 pub async fn the_number_of_drafts_is_bounded(bench: &Bench) {
     let place = bench.place().await;
     expect_refused!(bench.try_send(&place, Vec::new()).await);
@@ -132,7 +132,7 @@ pub async fn the_number_of_drafts_is_bounded(bench: &Bench) {
     assert_eq!(receipts.len(), limits::EVENTS_PER_APPEND_MAX);
 }
 
-/// Contract C1: payloads, dedup ids, objects and whole calls have a largest size, which itself is accepted.
+/// Invariant C1: payloads, dedup ids, objects and whole calls have a largest size, which itself is accepted.
 pub async fn sizes_over_the_limit_are_refused(bench: &Bench) {
     let place = bench.place().await;
     let data = |bytes: usize| Draft { data: Bytes::from(vec![b'x'; bytes]), ..draft("a", "") };

@@ -136,7 +136,7 @@ pub async fn an_emit_that_no_shard_accepts_is_refused(bench: &Bench) {
     refuse(bench, &place, fence, |commit| commit.emits = vec![big]).await;
 }
 
-/// Contract C1: values, results and causes have a largest size, which itself is fine.
+/// Invariant C1: values, results and causes have a largest size, which itself is fine.
 pub async fn sizes_in_a_commit_are_bounded(bench: &Bench) {
     let (place, ids, fence) = owned(bench, 1).await;
     let job = bench.send_one(&place, job_draft("j", "job", place.seat.processor)).await;

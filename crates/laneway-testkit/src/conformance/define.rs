@@ -92,7 +92,7 @@ pub async fn stream_and_processor_names_are_checked(bench: &Bench) {
     bench.define(processor(info.id, longest, StartAt::End)).await;
 }
 
-/// Contract C1: settings that no store can be are refused; the bounds themselves are fine.
+/// Invariant C1: settings that no store can be are refused; the bounds themselves are fine.
 pub async fn stream_settings_are_checked(bench: &Bench) {
     for partitions in [0, limits::PARTITIONS_MAX + 1] {
         let settings = StreamSettings { partitions, ..StreamSettings::default() };
@@ -207,7 +207,7 @@ pub async fn a_removed_processor_begins_anew(bench: &Bench) {
     assert_eq!(bench.seat_view(seat).await.progress.window.floor(), EventId(0));
 }
 
-/// Contract L1: a fence from before the removal of a processor never works for the one registered after it.
+/// Invariant L1: a fence from before the removal of a processor never works for the one registered after it.
 pub async fn a_fence_does_not_outlive_its_processor(bench: &Bench) {
     let place = bench.place().await;
     let ids = bench.fill(&place, "a", 1).await;

@@ -98,7 +98,7 @@ pub async fn one_of_many_writers_wins(bench: &Bench) {
     assert_eq!(documents.get("lease").await.expect("readable").expect("there").version, 1);
 }
 
-/// Contract C1: names have a longest length, which itself is fine.
+/// Invariant C1: names have a longest length, which itself is fine.
 pub async fn document_names_are_bounded(bench: &Bench) {
     let documents = bench.documents();
     let long = "n".repeat(limits::DOCUMENT_NAME_BYTES_MAX + 1);

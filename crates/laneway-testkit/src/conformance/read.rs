@@ -60,7 +60,7 @@ pub async fn a_page_ends_at_its_bytes_but_has_one_event(bench: &Bench) {
     assert_eq!(ids(&read(bench, with(1 << 20)).await), [1, 2, 3, 4, 5]);
 }
 
-/// Contract C1: a page is bounded by the store whatever is asked for; all pages together hold every event once.
+/// Invariant C1: a page is bounded by the store whatever is asked for; all pages together hold every event once.
 pub async fn a_page_is_bounded_by_the_store(bench: &Bench) {
     let place = bench.place().await;
     for _ in 0..11 {

@@ -41,7 +41,7 @@ const TABLE: [Arrows; 5] = [
     Arrows { package: "laneway-testkit", ours: &["laneway-core"], ours_in_tests: &[], outside: None },
     Arrows {
         package: "laneway-bench",
-        ours: &["laneway-core", "laneway-embedded", "laneway-lanes", "laneway-testkit"],
+        ours: &["laneway-core", "laneway-embedded", "laneway-lanes"],
         ours_in_tests: &[],
         outside: None,
     },

@@ -36,7 +36,8 @@ pub struct Options {
     pub segment_bytes: u64,
     /// How many zero-filled segments are kept ready, the reserve for a full disk included. Default 3.
     pub spares: usize,
-    /// How many ready segments are kept at most when released ones come back; more are deleted. Default 4.
+    /// How many ready segments are kept at most when released ones come back; more are deleted. Default 6: what a checkpoint
+    /// releases at once is used again, not deleted and then filled with zeros anew.
     pub spares_max: usize,
     /// How many bytes of the newest frames stay in memory for readers. Default 16 MiB.
     pub recent_bytes: usize,
@@ -53,7 +54,7 @@ impl Default for Options {
         Options {
             segment_bytes: 64 << 20,
             spares: 3,
-            spares_max: 4,
+            spares_max: 6,
             recent_bytes: 16 << 20,
             sync: SyncMode::Always,
             upkeep: Upkeep::Thread,

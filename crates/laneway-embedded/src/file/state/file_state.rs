@@ -20,7 +20,7 @@ use super::resident::{self, Resident};
 use super::rows::{RowChanges, Rows};
 use super::tails::{TailKey, Tails, shard_prefix};
 use crate::clock::ClockMark;
-use crate::file::commit::Done;
+use crate::file::group::Done;
 use crate::file::index::{CheckpointWrite, Snapshot};
 use crate::file::log::{FrameBuffer, LogReader, Mark, Position};
 use crate::machine::codec::Stored;

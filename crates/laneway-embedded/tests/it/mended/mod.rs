@@ -5,3 +5,4 @@ mod harness;
 mod idle;
 mod refused;
 mod smallest;
+mod unsynced;

@@ -1,4 +1,4 @@
-//! The commit path: callers apply the rules, one thread writes.
+//! The group commit: callers apply the rules, one thread writes.
 //!
 //! A call is applied to the open group on its caller's thread, under the state's lock (`call`). The write thread takes
 //! the group whenever the disk is free, writes it as one frame, syncs once, publishes and lets its calls answer
