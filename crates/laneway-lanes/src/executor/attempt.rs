@@ -74,16 +74,19 @@ fn watched<F, R, E>(
     berth: &mut Berth<F>,
     poll: impl FnOnce(&mut Berth<F>) -> Poll<Outcome<R, E>>,
 ) -> Polled<R, E> {
-    match fenced(|| poll(berth)) {
-        Ok(Poll::Pending) => Polled::Pending,
-        Ok(Poll::Ready(outcome)) => match vacate(berth) {
-            Ok(()) => Polled::Answered(outcome),
-            Err(message) => {
-                discard(outcome);
-                Polled::Panicked(message)
-            }
-        },
-        Err(message) => {
+    // Outside the fence: an answer must not be dropped while a destructor's panic unwinds.
+    let mut answer = None;
+    let quiet = fenced(|| {
+        if let Poll::Ready(outcome) = poll(berth) {
+            answer = Some(outcome);
+            berth.as_mut().set(None);
+        }
+    });
+    match (quiet, answer) {
+        (Ok(()), None) => Polled::Pending,
+        (Ok(()), Some(outcome)) => Polled::Answered(outcome),
+        (Err(message), answer) => {
+            discard(answer);
             // What the destructor says on top of the first panic adds nothing.
             drop(vacate(berth));
             Polled::Panicked(message)

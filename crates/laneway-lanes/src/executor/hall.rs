@@ -5,6 +5,7 @@
 use std::hash::Hash;
 use std::sync::Arc;
 use std::task::Waker;
+use std::vec::Drain;
 
 use super::entry::Entry;
 use super::fence::{discard, fenced};
@@ -100,25 +101,36 @@ pub(super) fn forced_end<R, E>(ending: Ending) -> Option<End<R, E>> {
 
 impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
     pub(super) fn absorb(&mut self, aftermath: &mut Aftermath<V, R, E>) {
-        for (id, hash, parcel) in self.arrivals.drain(..) {
-            let farewell = match fenced(|| self.table.find_hashed(hash, &parcel.key)) {
-                Ok(known) => match self.table.push_found(id, hash, known, parcel) {
-                    Pushed::Accepted { stop, .. } => {
-                        aftermath.stops.extend(stop);
-                        continue;
-                    }
-                    Pushed::Stale { newest, payload, .. } => {
-                        self.totals.stale += 1;
-                        (payload, End::Stale { newest })
-                    }
-                },
-                Err(message) => {
-                    self.totals.failed += 1;
-                    (parcel.payload, panicked(message, 0))
-                }
-            };
+        let mut emptied = std::mem::take(&mut self.arrivals);
+        let mut arrivals = emptied.drain(..);
+        // Keys are compared while their parcel is still in the line: whose key panics is the next in it.
+        while let Err(message) = fenced(|| self.absorb_all(&mut arrivals, aftermath)) {
+            let Some((_, _, parcel)) = arrivals.next() else { break };
+            self.totals.failed += 1;
             self.ended += 1;
-            aftermath.farewells.push(farewell);
+            aftermath.farewells.push((parcel.payload, panicked(message, 0)));
+        }
+        drop(arrivals);
+        self.arrivals = emptied;
+    }
+
+    fn absorb_all(
+        &mut self,
+        arrivals: &mut Drain<'_, Admitted<K, V, R, E>>,
+        aftermath: &mut Aftermath<V, R, E>,
+    ) {
+        while let Some((_, hash, parcel)) = arrivals.as_slice().first() {
+            let known = self.table.find_hashed(*hash, &parcel.key);
+            let Some((id, hash, parcel)) = arrivals.next() else { return };
+            match self.table.push_found(id, hash, known, parcel) {
+                Pushed::Accepted { stop: None, .. } => {}
+                Pushed::Accepted { stop, .. } => aftermath.stops.extend(stop),
+                Pushed::Stale { newest, payload, .. } => {
+                    self.totals.stale += 1;
+                    self.ended += 1;
+                    aftermath.farewells.push((payload, End::Stale { newest }));
+                }
+            }
         }
     }
 
@@ -141,17 +153,18 @@ impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
         batch_max: usize,
         aftermath: &mut Aftermath<V, R, E>,
     ) {
-        while batch.len() < batch_max {
-            match fenced(|| self.table.start(now)) {
-                Ok(Some(turn)) => batch.push(turn),
-                Ok(None) => return,
-                Err(message) => {
-                    let Some((payload, attempts)) = self.table.refuse_next() else { return };
-                    self.totals.failed += 1;
-                    self.ended += 1;
-                    aftermath.farewells.push((payload, panicked(message, attempts)));
-                }
+        let fill = |table: &mut Table<K, Arc<Entry<V, R, E>>>, batch: &mut Vec<_>| {
+            while batch.len() < batch_max
+                && let Some(turn) = table.start(now)
+            {
+                batch.push(turn);
             }
+        };
+        while let Err(message) = fenced(|| fill(&mut self.table, batch)) {
+            let Some((payload, attempts)) = self.table.refuse_next() else { return };
+            self.totals.failed += 1;
+            self.ended += 1;
+            aftermath.farewells.push((payload, panicked(message, attempts)));
         }
     }
 

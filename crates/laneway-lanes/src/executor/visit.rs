@@ -206,11 +206,9 @@ impl<K, V, R, E> Basket<K, V, R, E> {
     pub(super) fn announce(&mut self) {
         // What the gate had no room for.
         self.spent.clear();
-        for settled in self.settled.drain(..) {
-            // A destructor that panics costs its entry the pool, nothing else.
-            if let Ok(Some(entry)) = fenced(|| settled.announce()) {
-                self.spent.push(entry);
-            }
-        }
+        let Self { settled, spent, .. } = self;
+        let mut settled = settled.drain(..);
+        // A destructor that panics costs its entry the pool, nothing else.
+        while fenced(|| spent.extend(settled.by_ref().filter_map(Settled::announce))).is_err() {}
     }
 }

@@ -133,7 +133,7 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
                 None
             }
         };
-        let idle = lane.running.is_none();
+        let idle = !lane.runs;
         if let (true, Some((by, version))) = (idle, done)
             && version == item.version
         {
@@ -144,7 +144,7 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
         }
         let mut stop = None;
         if supersede
-            && let Some(running) = &lane.running
+            && let Some(running) = lane.running()
             && running.version < item.version
             && lane.stop != Some(Stop::Cancel)
         {

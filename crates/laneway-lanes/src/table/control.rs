@@ -59,11 +59,11 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
         let mut cancelled = Cancelled::default();
         let Some(place) = self.shelf.find(key) else { return cancelled };
         let lane = &self.shelf[place];
-        if lane.running.as_ref().is_some_and(|item| item.id == id) {
+        if lane.running().is_some_and(|item| item.id == id) {
             cancelled.running.extend(self.stop_running(place));
             return cancelled;
         }
-        if lane.waiting.front().is_some_and(|item| item.id == id) {
+        if lane.head().is_some_and(|item| item.id == id) {
             self.unblock(place);
         }
         if let Some(item) = self.shelf[place].leave(id) {
@@ -112,8 +112,8 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
 
     fn stop_running(&mut self, place: Place) -> Option<T> {
         let lane = &mut self.shelf[place];
-        let running = lane.running.as_ref()?;
+        let running = lane.running()?.payload.clone();
         lane.stop = Some(Stop::Cancel);
-        Some(running.payload.clone())
+        Some(running)
     }
 }

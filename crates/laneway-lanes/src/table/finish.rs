@@ -32,14 +32,13 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
     pub fn finish(&mut self, turn: &Turn<K, T>, verdict: Verdict) -> Option<Ending> {
         let place = self.place_of(turn);
         let lane = &mut self.shelf[place];
-        let item = lane.running.take().expect("place_of found it running");
         let stop = lane.stop.take();
         self.running -= 1;
         let stopped = match stop {
             Some(Stop::Supersede(by)) => Some(Ending::Superseded { by }),
             Some(Stop::Cancel) => Some(Ending::Cancelled),
             None if self.settings.mode == Mode::Latest => {
-                lane.waiting.front().map(|newer| Ending::Superseded { by: newer.id })
+                lane.head().map(|newer| Ending::Superseded { by: newer.id })
             }
             None => None,
         };
@@ -52,22 +51,24 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
         if ending == Some(Ending::Done) && self.settings.mode == Mode::Latest {
             self.remember_done(place, turn);
         }
-        if ending.is_none() {
+        let lane = &mut self.shelf[place];
+        if ending.is_some() {
+            lane.end_running();
+        } else {
+            let id = lane.return_running().id;
             self.waiting += 1;
-            let lane = &mut self.shelf[place];
             match verdict {
                 Verdict::RetryAt(at) => {
                     lane.block = Block::RetryAt(at);
-                    self.retries.insert((at, item.id), place);
+                    self.retries.insert((at, id), place);
                 }
                 _ => {
                     lane.block = Block::Parked;
                     self.parked += 1;
                 }
             }
-            self.shelf[place].rejoin_at_head(item);
         }
-        let join = if self.shelf[place].burst < self.settings.quantum { Join::Front } else { Join::Back };
+        let join = if lane.burst < self.settings.quantum { Join::Front } else { Join::Back };
         self.place(place, join);
         ending
     }
@@ -80,7 +81,7 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
         if let Some((_, _, Some(payload))) = memory.done.replace((turn.id, turn.version, kept)) {
             self.outbox.forgotten.push(payload);
         }
-        if lane.waiting.front().is_some_and(|newer| newer.version == turn.version)
+        if lane.head().is_some_and(|newer| newer.version == turn.version)
             && let Some(repeated) = lane.leave_head()
         {
             self.end_waiting(repeated, Ending::Superseded { by: turn.id });

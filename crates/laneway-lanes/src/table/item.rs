@@ -45,60 +45,69 @@ pub(super) struct Item<T> {
 /// Items in push order, which is also id order.
 #[derive(Debug)]
 pub(super) struct Line<T> {
-    front: Option<Item<T>>,
-    /// Empty whenever `front` is.
+    first: Option<Item<T>>,
+    /// Empty whenever there is no first.
     rest: VecDeque<Item<T>>,
 }
 
 impl<T> Line<T> {
     pub(super) const fn new() -> Self {
-        Self { front: None, rest: VecDeque::new() }
+        Self { first: None, rest: VecDeque::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.front.is_none()
+        self.first.is_none()
     }
 
     pub(super) fn len(&self) -> usize {
-        usize::from(self.front.is_some()) + self.rest.len()
+        usize::from(self.first.is_some()) + self.rest.len()
     }
 
-    pub(super) fn front(&self) -> Option<&Item<T>> {
-        self.front.as_ref()
+    pub(super) fn first(&self) -> Option<&Item<T>> {
+        self.first.as_ref()
+    }
+
+    pub(super) fn first_mut(&mut self) -> Option<&mut Item<T>> {
+        self.first.as_mut()
+    }
+
+    pub(super) fn second(&self) -> Option<&Item<T>> {
+        self.rest.front()
     }
 
     pub(super) fn contains(&self, id: ItemId) -> bool {
-        self.front.as_ref().is_some_and(|item| item.id == id)
+        self.first.as_ref().is_some_and(|item| item.id == id)
             || self.rest.binary_search_by_key(&id, |item| item.id).is_ok()
     }
 
     pub(super) fn push_back(&mut self, item: Item<T>) {
-        if self.front.is_none() {
-            self.front = Some(item);
+        if self.first.is_none() {
+            self.first = Some(item);
         } else {
             self.rest.push_back(item);
         }
     }
 
-    pub(super) fn push_front(&mut self, item: Item<T>) {
-        if let Some(second) = self.front.replace(item) {
-            self.rest.push_front(second);
-        }
-    }
-
-    pub(super) fn pop_front(&mut self) -> Option<Item<T>> {
-        let item = self.front.take()?;
-        self.front = self.rest.pop_front();
-        // A lane that was hot once and lives on must not keep the room it needed then.
-        if self.rest.is_empty() && self.rest.capacity() > ROOM_KEPT_MAX {
-            self.rest = VecDeque::new();
+    pub(super) fn pop_first(&mut self) -> Option<Item<T>> {
+        let item = self.first.take()?;
+        if self.rest.capacity() > 0 {
+            self.first = self.pop_second();
         }
         Some(item)
     }
 
+    pub(super) fn pop_second(&mut self) -> Option<Item<T>> {
+        let item = self.rest.pop_front();
+        // A lane that was hot once and lives on must not keep the room it needed then.
+        if self.rest.is_empty() && self.rest.capacity() > ROOM_KEPT_MAX {
+            self.rest = VecDeque::new();
+        }
+        item
+    }
+
     pub(super) fn remove(&mut self, id: ItemId) -> Option<Item<T>> {
-        if self.front.as_ref()?.id == id {
-            return self.pop_front();
+        if self.first.as_ref()?.id == id {
+            return self.pop_first();
         }
         let place = self.rest.binary_search_by_key(&id, |item| item.id).ok()?;
         self.rest.remove(place)

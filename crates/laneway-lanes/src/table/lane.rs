@@ -47,12 +47,13 @@ pub(super) struct Memory<T> {
 pub(super) struct Lane<K, T> {
     pub(super) key: K,
     pub(super) hash: u64,
-    pub(super) running: Option<Item<T>>,
+    /// Whether the first in line runs; the others wait.
+    pub(super) runs: bool,
     pub(super) running_since: Tick,
     pub(super) stop: Option<Stop>,
-    pub(super) waiting: Line<T>,
+    line: Line<T>,
     /// Waiting items per priority, so that a lane knows its most urgent one without looking through the line.
-    pub(super) levels: [u32; Priority::LEVELS],
+    levels: [u32; Priority::LEVELS],
     pub(super) block: Block,
     pub(super) paused: bool,
     /// Items started in a row since the lane last came from the back of a list.
@@ -70,10 +71,10 @@ impl<K, T> Lane<K, T> {
         Self {
             key,
             hash,
-            running: None,
+            runs: false,
             running_since: Tick::START,
             stop: None,
-            waiting: Line::new(),
+            line: Line::new(),
             levels: [0; Priority::LEVELS],
             block: Block::None,
             paused: false,
@@ -92,7 +93,7 @@ impl<K, T> Lane<K, T> {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.running.is_none() && self.waiting.is_empty() && !self.paused
+        self.line.is_empty() && !self.paused
     }
 
     /// The list this lane belongs in now.
@@ -100,28 +101,65 @@ impl<K, T> Lane<K, T> {
         if self.is_idle() {
             return self.memory.is_some().then_some(ListName::Remembered);
         }
-        let held = self.paused || self.running.is_some() || self.block != Block::None;
-        (!held && !self.waiting.is_empty()).then(|| ListName::Ready(self.priority()))
+        let held = self.paused || self.runs || self.block != Block::None;
+        (!held).then(|| ListName::Ready(self.priority()))
+    }
+
+    /// The item that runs.
+    pub(super) fn running(&self) -> Option<&Item<T>> {
+        if self.runs { self.line.first() } else { None }
+    }
+
+    /// The item that starts next.
+    pub(super) fn head(&self) -> Option<&Item<T>> {
+        if self.runs { self.line.second() } else { self.line.first() }
+    }
+
+    pub(super) fn waiting_len(&self) -> usize {
+        self.line.len() - usize::from(self.runs)
+    }
+
+    pub(super) fn holds(&self, id: ItemId) -> bool {
+        self.line.contains(id)
     }
 
     pub(super) fn join(&mut self, item: Item<T>) {
         self.levels[item.priority.level()] += 1;
-        self.waiting.push_back(item);
+        self.line.push_back(item);
     }
 
-    pub(super) fn rejoin_at_head(&mut self, item: Item<T>) {
+    /// Makes the head the running item.
+    pub(super) fn start_head(&mut self) -> &mut Item<T> {
+        debug_assert!(!self.runs, "a lane runs one item at a time");
+        self.runs = true;
+        let item = self.line.first_mut().expect("a ready lane has a head");
+        self.levels[item.priority.level()] -= 1;
+        item
+    }
+
+    /// Makes the running item the head again.
+    pub(super) fn return_running(&mut self) -> &Item<T> {
+        self.runs = false;
+        let item = self.line.first().expect("a running item is in line");
         self.levels[item.priority.level()] += 1;
-        self.waiting.push_front(item);
+        item
+    }
+
+    pub(super) fn end_running(&mut self) {
+        self.runs = false;
+        self.line.pop_first();
     }
 
     pub(super) fn leave_head(&mut self) -> Option<Item<T>> {
-        let item = self.waiting.pop_front()?;
+        let item = if self.runs { self.line.pop_second() } else { self.line.pop_first() }?;
         self.levels[item.priority.level()] -= 1;
         Some(item)
     }
 
+    /// Takes a waiting item out of the line.
     pub(super) fn leave(&mut self, id: ItemId) -> Option<Item<T>> {
-        let item = self.waiting.remove(id)?;
+        debug_assert!(self.running().is_none_or(|item| item.id != id), "what runs does not leave");
+        let item = self.line.remove(id)?;
         self.levels[item.priority.level()] -= 1;
         Some(item)
     }

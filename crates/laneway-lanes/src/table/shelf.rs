@@ -136,45 +136,59 @@ impl<K: Hash + Eq, T> Shelf<K, T> {
         self.lists[..Priority::LEVELS].iter().map(|list| list.len).sum()
     }
 
-    pub(super) fn link_back(&mut self, name: ListName, place: Place) {
-        let last = self.lists[slot(name)].last;
-        self.link_between(name, last, place, NOWHERE);
+    pub(super) fn link_back(&mut self, name: ListName, place: Place) -> &mut Lane<K, T> {
+        let list = &mut self.lists[slot(name)];
+        let before = std::mem::replace(&mut list.last, place);
+        list.len += 1;
+        if before == NOWHERE {
+            list.first = place;
+        } else {
+            self[before].behind = place;
+        }
+        self.enter(name, before, place, NOWHERE)
     }
 
     pub(super) fn link_front(&mut self, name: ListName, place: Place) {
-        let first = self.lists[slot(name)].first;
-        self.link_between(name, NOWHERE, place, first);
+        let list = &mut self.lists[slot(name)];
+        let behind = std::mem::replace(&mut list.first, place);
+        list.len += 1;
+        if behind == NOWHERE {
+            list.last = place;
+        } else {
+            self[behind].before = place;
+        }
+        self.enter(name, NOWHERE, place, behind);
     }
 
-    fn link_between(&mut self, name: ListName, before: Place, place: Place, behind: Place) {
+    /// The lane's own side of a link.
+    fn enter(&mut self, name: ListName, before: Place, place: Place, behind: Place) -> &mut Lane<K, T> {
         let lane = &mut self[place];
         debug_assert!(lane.list.is_none(), "a lane is in one list at most");
         (lane.list, lane.before, lane.behind) = (Some(name), before, behind);
-        self.join_neighbours(name, before, place, place, behind);
-        self.lists[slot(name)].len += 1;
+        lane
     }
 
-    pub(super) fn unlink(&mut self, place: Place) {
+    /// Takes a lane out of its list.
+    pub(super) fn unlink(&mut self, place: Place) -> &mut Lane<K, T> {
         let lane = &mut self[place];
-        let Some(name) = lane.list.take() else { return };
-        let (before, behind) = (lane.before, lane.behind);
-        (lane.before, lane.behind) = (NOWHERE, NOWHERE);
-        self.join_neighbours(name, before, behind, before, behind);
-        self.lists[slot(name)].len -= 1;
-    }
-
-    /// Makes `after` follow `before`, and `ahead` precede `behind`, at the list's ends too.
-    fn join_neighbours(&mut self, name: ListName, before: Place, after: Place, ahead: Place, behind: Place) {
+        let name = lane.list.take().expect("an unlinked lane was in a list");
+        let before = std::mem::replace(&mut lane.before, NOWHERE);
+        let behind = std::mem::replace(&mut lane.behind, NOWHERE);
+        let list = &mut self.lists[slot(name)];
+        list.len -= 1;
         if before == NOWHERE {
-            self.lists[slot(name)].first = after;
-        } else {
-            self[before].behind = after;
+            list.first = behind;
         }
         if behind == NOWHERE {
-            self.lists[slot(name)].last = ahead;
-        } else {
-            self[behind].before = ahead;
+            list.last = before;
         }
+        if before != NOWHERE {
+            self[before].behind = behind;
+        }
+        if behind != NOWHERE {
+            self[behind].before = before;
+        }
+        &mut self[place]
     }
 
     /// Gives room back when most of it is unused, and moves the agendas along.

@@ -54,12 +54,8 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
         let place = self.choose()?;
         // First of all: a key that panics must leave everything as it was.
         let key = self.shelf[place].key.clone();
-        self.turns += 1;
-        self.shelf.unlink(place);
-        let lane = &mut self.shelf[place];
-        let mut item = lane.leave_head().expect("a ready lane has a head");
-        item.attempt += 1;
-        let expires = item.expires.take();
+        self.until_aged = if self.until_aged <= 1 { self.settings.ageing } else { self.until_aged - 1 };
+        let lane = self.shelf.unlink(place);
         lane.burst += 1;
         lane.running_since = now;
         let last_done = match (self.settings.mode, &lane.memory) {
@@ -68,6 +64,10 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
             }),
             _ => None,
         };
+        let hash = lane.hash;
+        let item = lane.start_head();
+        item.attempt += 1;
+        let expires = item.expires.take();
         let turn = Turn {
             key,
             id: item.id,
@@ -76,9 +76,8 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
             attempt: item.attempt,
             last_done,
             place,
-            hash: lane.hash,
+            hash,
         };
-        lane.running = Some(item);
         if let Some(expires) = expires {
             self.expiries.remove(&(expires, turn.id));
         }
@@ -102,8 +101,7 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
         let heads = (0..Priority::LEVELS)
             .rev()
             .filter_map(|level| self.shelf.first(ListName::Ready(Priority::of_level(level))));
-        let ageing = u64::from(self.settings.ageing);
-        if ageing > 0 && self.turns % ageing == ageing - 1 {
+        if self.until_aged == 1 {
             heads.min_by_key(|&place| self.shelf[place].ready_stamp)
         } else {
             { heads }.next()
@@ -112,7 +110,7 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
 
     /// Where the lane of a running turn is now.
     pub(super) fn place_of(&self, turn: &Turn<K, T>) -> Place {
-        let runs_here = |lane: &Lane<K, T>| lane.running.as_ref().is_some_and(|item| item.id == turn.id);
+        let runs_here = |lane: &Lane<K, T>| lane.running().is_some_and(|item| item.id == turn.id);
         if self.shelf.get(turn.place).is_some_and(runs_here) {
             return turn.place;
         }

@@ -99,7 +99,8 @@ pub struct Table<K, T> {
     pub(super) expiries: Agenda,
     pub(super) last_id: u64,
     pub(super) next_stamp: u64,
-    pub(super) turns: u64,
+    /// Turns until the lane that has been ready longest gets one.
+    pub(super) until_aged: u32,
     pub(super) waiting: usize,
     pub(super) running: usize,
     pub(super) paused: usize,
@@ -123,6 +124,7 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
             quantum: settings.quantum.max(1),
             ..settings
         };
+        let until_aged = settings.ageing;
         Self {
             settings,
             shelf: Shelf::new(),
@@ -131,7 +133,7 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
             expiries: BTreeMap::new(),
             last_id: 0,
             next_stamp: 0,
-            turns: 0,
+            until_aged,
             waiting: 0,
             running: 0,
             paused: 0,
@@ -187,7 +189,7 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
         use super::lane::Block;
         let lane = &mut self.shelf[place];
         let block = std::mem::replace(&mut lane.block, Block::None);
-        let head = lane.waiting.front().map(|item| item.id);
+        let head = lane.head().map(|item| item.id);
         match (block, head) {
             (Block::RetryAt(at), Some(id)) => {
                 self.retries.remove(&(at, id));
@@ -200,26 +202,28 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
     /// Puts a lane into the list it belongs in now, or takes it off the shelf. The last step of every operation:
     /// afterwards places are void.
     pub(super) fn place(&mut self, place: Place, join: Join) {
-        let lane = &self.shelf[place];
-        let proper = lane.proper_list();
-        if lane.list != proper {
-            self.shelf.unlink(place);
-            match (proper, join) {
-                (Some(list @ ListName::Ready(_)), Join::Front) => self.shelf.link_front(list, place),
-                (Some(list), _) => {
-                    self.next_stamp += 1;
-                    let stamp = self.next_stamp;
-                    let lane = &mut self.shelf[place];
-                    lane.ready_stamp = stamp;
-                    lane.burst = 0;
-                    self.shelf.link_back(list, place);
-                }
-                (None, _) => {}
-            }
-        }
-        let lane = &self.shelf[place];
+        let lane = &mut self.shelf[place];
         if lane.is_idle() && lane.memory.is_none() {
             self.drop_lane(place);
+            return;
+        }
+        let proper = lane.proper_list();
+        if lane.list == proper {
+            return;
+        }
+        if lane.list.is_some() {
+            self.shelf.unlink(place);
+        }
+        match (proper, join) {
+            (Some(list @ ListName::Ready(_)), Join::Front) => self.shelf.link_front(list, place),
+            (Some(list), _) => {
+                self.next_stamp += 1;
+                let stamp = self.next_stamp;
+                let lane = self.shelf.link_back(list, place);
+                lane.ready_stamp = stamp;
+                lane.burst = 0;
+            }
+            (None, _) => {}
         }
         while self.shelf.list_len(ListName::Remembered) > self.settings.remember {
             let Some(oldest) = self.shelf.first(ListName::Remembered) else { break };
@@ -228,9 +232,12 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
     }
 
     fn drop_lane(&mut self, place: Place) {
-        self.shelf.unlink(place);
-        let memory = self.shelf.remove(place);
-        if let Some((_, _, Some(payload))) = memory.and_then(|memory| memory.done) {
+        if self.shelf[place].list.is_some() {
+            self.shelf.unlink(place);
+        }
+        if let Some(memory) = self.shelf.remove(place)
+            && let Some((_, _, Some(payload))) = memory.done
+        {
             self.outbox.forgotten.push(payload);
         }
         self.shelf.compact_if_sparse([&mut self.retries, &mut self.expiries]);

@@ -117,23 +117,23 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
     #[must_use]
     pub fn why_item(&self, key: &K, id: ItemId) -> Why {
         let Some(lane) = self.shelf.find(key).map(|place| &self.shelf[place]) else { return Why::Idle };
-        match (&lane.running, lane.waiting.front()) {
+        match (lane.running(), lane.head()) {
             (Some(running), _) if running.id == id => running_why(lane).unwrap_or(Why::Idle),
             (_, Some(head)) if head.id == id => self.why_lane(lane),
-            (running, Some(head)) if lane.waiting.contains(id) => Why::Behind {
-                id: running.as_ref().unwrap_or(head).id,
-                since: running.as_ref().map(|_| lane.running_since),
+            (running, Some(head)) if lane.holds(id) => Why::Behind {
+                id: running.unwrap_or(head).id,
+                since: running.map(|_| lane.running_since),
             },
             _ => Why::Idle,
         }
     }
 
     fn why_lane(&self, lane: &Lane<K, T>) -> Why {
-        let Some(head) = lane.waiting.front() else {
+        let Some(head) = lane.head() else {
             let quiet = if lane.paused { Why::Paused } else { Why::Idle };
             return running_why(lane).unwrap_or(quiet);
         };
-        match (&lane.running, lane.block) {
+        match (lane.running(), lane.block) {
             // A pause outlasts the present run, so it is the reason even while something runs.
             _ if lane.paused => Why::Paused,
             (_, Block::Parked) => Why::Parked { id: head.id },
@@ -168,24 +168,24 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
         self.shelf.lanes().map(|lane| LaneView {
             key: lane.key.clone(),
             status: status(lane),
-            waiting: lane.waiting.len(),
-            running: lane.running.as_ref().map(|item| item.id),
+            waiting: lane.waiting_len(),
+            running: lane.running().map(|item| item.id),
         })
     }
 }
 
 fn running_why<K, T>(lane: &Lane<K, T>) -> Option<Why> {
-    let running = lane.running.as_ref()?;
+    let running = lane.running()?;
     Some(Why::Running { id: running.id, since: lane.running_since, attempt: running.attempt })
 }
 
 fn status<K, T>(lane: &Lane<K, T>) -> LaneStatus {
     match lane.block {
-        _ if lane.running.is_some() => LaneStatus::Running,
+        _ if lane.runs => LaneStatus::Running,
         _ if lane.paused => LaneStatus::Paused,
         Block::Parked => LaneStatus::Parked,
         Block::RetryAt(_) => LaneStatus::Retrying,
-        Block::None if lane.waiting.is_empty() => LaneStatus::Idle,
+        Block::None if lane.head().is_none() => LaneStatus::Idle,
         Block::None => LaneStatus::Waiting,
     }
 }
