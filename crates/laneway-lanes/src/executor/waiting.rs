@@ -15,9 +15,6 @@ use super::hub::Hub;
 use super::push::{Push, PushError, TryPushError};
 use super::ticket::Ticket;
 
-/// Times a push that waits for room lets other tasks have its thread before it waits to be woken.
-const LOOKS_BEFORE_PARKING: u32 = 3;
-
 /// The future of a [`push`](super::Lanes::push): resolves to its ticket once it is let in.
 ///
 /// Dropping it while it waits for room withdraws the push. A push that was let in runs, whether or not this future is
@@ -29,7 +26,7 @@ pub struct Pushing<K: Hash + Eq + Clone, V, R, E> {
 
 enum Stage<K, V, R, E> {
     Admitted(Ticket<R, E>),
-    Waiting { hub: Arc<Hub<K, V, R, E>>, number: u64, entry: Arc<Entry<V, R, E>>, looks: u32 },
+    Waiting { hub: Arc<Hub<K, V, R, E>>, number: u64, entry: Arc<Entry<V, R, E>> },
     Refused(Box<Push<K, V>>),
     Over,
 }
@@ -49,9 +46,7 @@ where
     fn from_admission(hub: &Arc<Hub<K, V, R, E>>, admission: Admission<K, V, R, E>) -> Self {
         let stage = match admission {
             Admission::Admitted(entry) => Stage::Admitted(Ticket::new(entry)),
-            Admission::Waits { number, entry } => {
-                Stage::Waiting { hub: Arc::clone(hub), number, entry, looks: 0 }
-            }
+            Admission::Waits { number, entry } => Stage::Waiting { hub: Arc::clone(hub), number, entry },
             Admission::Full(push) | Admission::Closed(push) => Stage::Refused(Box::new(push)),
         };
         Self { stage }
@@ -90,7 +85,7 @@ where
         match std::mem::replace(&mut this.stage, Stage::Over) {
             Stage::Admitted(ticket) => Poll::Ready(Ok(ticket)),
             Stage::Refused(push) => Poll::Ready(Err(PushError(*push))),
-            Stage::Waiting { hub, number, entry, looks } => {
+            Stage::Waiting { hub, number, entry } => {
                 let waited = hub.gate().poll_waiter(number, context);
                 match waited {
                     Waited::Admitted => Poll::Ready(Ok(Ticket::new(entry))),
@@ -99,10 +94,7 @@ where
                         Poll::Ready(Err(PushError(hub.unpack(parcel))))
                     }
                     Waited::Still => {
-                        if looks < LOOKS_BEFORE_PARKING {
-                            context.waker().wake_by_ref();
-                        }
-                        this.stage = Stage::Waiting { hub, number, entry, looks: looks + 1 };
+                        this.stage = Stage::Waiting { hub, number, entry };
                         Poll::Pending
                     }
                 }

@@ -28,8 +28,8 @@ use crate::table::{Tick, Verdict};
 const BATCH_MAX: usize = if cfg!(test) { 2 } else { 64 };
 /// A batch that takes longer is halved, a shorter one doubled.
 const BATCH_TIME: Duration = Duration::from_micros(100);
-/// Batches before other tasks of the runtime get their chance.
-const ROUNDS_MAX: usize = 8;
+/// How long a worker goes on with brisk batches before other tasks of the runtime get their chance.
+const ROUNDS_TIME: Duration = Duration::from_micros(500);
 /// Visits in vain before a worker parks: being woken from another thread costs more than looking again.
 const LOOKS_BEFORE_PARKING: u32 = 3;
 /// Times a worker lets other tasks have its thread, rather than hold it up, while another worker is in the hall.
@@ -128,16 +128,22 @@ where
 
     /// Works until there is nothing to do, or other tasks are to have their chance.
     fn rounds(&mut self, context: &mut Context<'_>) -> Next {
-        for round in 1..=ROUNDS_MAX {
+        let mut first_visit = None;
+        loop {
             // Empty, unless the last visit asked to let others go first.
             self.run_batch(context);
             self.collect_finished(context);
-            match self.visit(context, round < ROUNDS_MAX) {
-                Next::Work => self.run_batch(context),
-                other => return other,
+            let returns = first_visit.is_none_or(|first| self.last_visit.since(first) < ROUNDS_TIME);
+            let next = self.visit(context, returns);
+            if next != Next::Work {
+                return next;
             }
+            self.run_batch(context);
+            if !returns {
+                return next;
+            }
+            first_visit.get_or_insert(self.last_visit);
         }
-        Next::Work
     }
 
     fn run_batch(&mut self, context: &mut Context<'_>) {

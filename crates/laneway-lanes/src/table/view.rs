@@ -120,10 +120,9 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
         match (lane.running(), lane.head()) {
             (Some(running), _) if running.id == id => running_why(lane).unwrap_or(Why::Idle),
             (_, Some(head)) if head.id == id => self.why_lane(lane),
-            (running, Some(head)) if lane.holds(id) => Why::Behind {
-                id: running.unwrap_or(head).id,
-                since: running.map(|_| lane.running_since),
-            },
+            (running, Some(head)) if lane.holds(id) => {
+                Why::Behind { id: running.unwrap_or(head).id, since: running.map(|_| lane.running_since) }
+            }
             _ => Why::Idle,
         }
     }

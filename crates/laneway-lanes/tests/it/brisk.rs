@@ -72,7 +72,7 @@ struct Blocker {
     go_on: std::sync::mpsc::Sender<()>,
 }
 
-fn blocker() -> Blocker {
+fn blocker(settings: Settings) -> Blocker {
     let ((begin, began), (go_on, wait)) = (channel(), channel());
     let wait = Arc::new(Mutex::new(wait));
     let handler = move |run: Run<u32, bool>| {
@@ -85,14 +85,13 @@ fn blocker() -> Blocker {
             Outcome::Done(wait.lock().expect("one waits").recv_timeout(TOO_LONG).is_ok())
         }
     };
-    let settings = Settings { workers: 2, ..Settings::default() };
     let lanes = Lanes::start(settings, handler).expect("settings in range");
     Blocker { lanes, began, go_on }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn push_beside_a_run_that_blocks_its_thread_is_run_by_another_worker() {
-    let Blocker { lanes, began, go_on } = blocker();
+    let Blocker { lanes, began, go_on } = blocker(Settings { workers: 2, ..Settings::default() });
     warm_up(&lanes, false).await;
     let blocked = lanes.push((MANY, true)).await.expect("open");
     began.recv_timeout(TOO_LONG).expect("it begins");
@@ -102,4 +101,19 @@ async fn push_beside_a_run_that_blocks_its_thread_is_run_by_another_worker() {
     }
     go_on.send(()).expect("the run waits");
     assert_eq!(blocked.await, End::Done(true), "a push waited for the blocked run");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pusher_that_is_let_in_is_told_beside_a_run_that_blocks_its_thread() {
+    // One batch and a few more: the first makes room, and nobody is called for the few and the one let in.
+    let capacity = 70;
+    let Blocker { lanes, began, go_on } = blocker(Settings { workers: 1, capacity, ..Settings::default() });
+    warm_up(&lanes, false).await;
+    let pushes = (0..70).map(|key| (key, key == 65));
+    let mut tickets = lanes.push_many(pushes).await;
+    let blocked = tickets.remove(65).expect("open");
+    drop(lanes.push((MANY, false)).await.expect("open"));
+    began.recv_timeout(TOO_LONG).expect("it begins");
+    go_on.send(()).expect("the run waits");
+    assert_eq!(blocked.await, End::Done(true), "a pusher with room waited for the blocked run");
 }
