@@ -155,7 +155,7 @@ fn row(
         p99_ms: percentile_ms(&commits, 0.99),
         rss_mb: Some(memory::resident_mib()?),
         note: format!(
-            "{checkpoints} checkpoints, one every {every:?} or 128 MiB; {bytes:.0} log bytes per event; results kept {keep:?}; \
+            "{checkpoints} checkpoints, one every {every:?} or 256 MiB; {bytes:.0} log bytes per event; results kept {keep:?}; \
              {:.1} events per commit; times are of commits; raw {:.1} CPU s per million",
             ours.iter().map(|round| round.counts.events).sum::<u64>() as f64 / commits.len().max(1) as f64,
             median(raw, Measured::cpu_per_million),

@@ -16,6 +16,7 @@ mod cost;
 mod group;
 mod index;
 mod lock;
+mod marks;
 mod open;
 mod options;
 mod read;

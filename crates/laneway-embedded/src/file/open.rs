@@ -13,6 +13,7 @@ use super::group::{Durable, Pipeline, WriteThread};
 use super::index::{CheckpointWrite, Index, Meta, Patience};
 use super::lock::DirectoryLock;
 use super::log::{Log, LogError, LogReader, Mark, Opened, Position, Replay};
+use super::marks::RecentMarks;
 use super::options::{Background, FileOptions};
 use super::read::Hints;
 use super::seam;
@@ -125,6 +126,7 @@ fn open(
         published,
         hints: Hints::default(),
         commit_hints: Hints::default(),
+        recent_marks: RecentMarks::default(),
         base: Mutex::new(base),
         patience,
         tails_in_memory: tails_in_memory.into(),

@@ -22,7 +22,7 @@ pub struct FileOptions {
     pub segment_bytes: u64,
     /// Longest time between two checkpoints while something changes. Default 5 s.
     pub checkpoint_every: Duration,
-    /// Most log bytes between two checkpoints: what a start after a crash replays. Default 128 MiB.
+    /// Most log bytes between two checkpoints: what a start after a crash replays. Default 256 MiB.
     pub checkpoint_bytes: u64,
     /// Log bytes since the last checkpoint at which appends wait for one. Default 512 MiB.
     pub backlog_bytes: u64,
@@ -51,7 +51,7 @@ impl Default for FileOptions {
             sync: SyncMode::Always,
             segment_bytes: 64 << 20,
             checkpoint_every: Duration::from_secs(5),
-            checkpoint_bytes: 128 << 20,
+            checkpoint_bytes: 256 << 20,
             backlog_bytes: 512 << 20,
             tail_cache: 500_000,
             index_cache_bytes: 64 << 20,

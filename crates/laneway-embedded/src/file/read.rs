@@ -2,13 +2,13 @@
 
 use laneway_core::limits::{PAGE_BYTES_MAX, PAGE_MAX};
 use laneway_core::store::{Entry, Page, Read, ReadFrom};
-use laneway_core::{Event, EventId, JobMark, Mode, Result, Shard, StoreError};
+use laneway_core::{Event, EventId, Mode, Result, Shard, StoreError};
 use parking_lot::Mutex;
 
 use hashbrown::HashMap;
 
 use super::log::Position;
-use super::state::{FAR_IDS, FileState, PlainPage, events_from, job_marks as find_marks, resolve};
+use super::state::{FAR_IDS, FileState, PlainPage, events_from, resolve};
 use super::store::Shared;
 use crate::machine::{self, State};
 
@@ -28,7 +28,7 @@ impl Hints {
     }
 
     /// The place of the last one shortly before this id.
-    fn nearest(&self, shard: Shard, id: EventId) -> Option<Position> {
+    pub(super) fn nearest(&self, shard: Shard, id: EventId) -> Option<Position> {
         let hints = self.0.lock();
         let before = hints.get(&shard)?.iter().filter(|(found, _)| *found <= id && id.0 - found.0 <= FAR_IDS);
         before.max_by_key(|(found, _)| *found).map(|(_, position)| *position)
@@ -121,41 +121,6 @@ fn look(shared: &Shared, read: &Read, last: EventId) -> Result<(Plan, Vec<Event>
     }
 }
 
-/// Looks up what makes jobs of these events, before the state's lock is taken.
-pub(super) fn job_marks(
-    shared: &Shared,
-    shard: Shard,
-    mut ids: Vec<EventId>,
-) -> Result<Vec<(EventId, JobMark)>> {
-    ids.sort_unstable();
-    ids.dedup();
-    let (mut marks, mut rest) = (Vec::with_capacity(ids.len()), &ids[..]);
-    while let Some(first) = rest.first() {
-        let start = match shared.commit_hints.nearest(shard, *first) {
-            Some(hint) => Some(hint),
-            None => {
-                let place = shared.state.read().contents.event(shard, *first);
-                match place.map_or(Ok(None), |place| resolve(&shared.footers, place, shard, *first)) {
-                    Err(StoreError::Trimmed { .. }) => None,
-                    start => start?,
-                }
-            }
-        };
-        let Some(start) = start else { break };
-        let (done, stopped) = match find_marks(&shared.reader, start, shard, rest, &mut marks) {
-            // Trimmed events have no open jobs; the rules say what is wrong with such a commit.
-            Err(StoreError::Trimmed { .. }) => break,
-            found => found?,
-        };
-        if let Some((id, position)) = stopped {
-            shared.commit_hints.put(shard, id, position);
-        }
-        // An id that is not there at all must not hold up the others.
-        rest = &rest[done.max(1)..];
-    }
-    Ok(marks)
-}
-
 fn first_wanted(read: &Read) -> Option<EventId> {
     match &read.from {
         ReadFrom::After(id) => Some(id.next()),
@@ -216,6 +181,7 @@ fn collect(shared: &Shared, read: &Read, start: Position, head: EventId) -> Resu
     if let (ReadFrom::After(_), Some((last, position))) = (&read.from, stopped) {
         shared.hints.put(read.shard, last, position);
     }
+    shared.recent_marks.put(read.shard, &events);
     Ok(events)
 }
 

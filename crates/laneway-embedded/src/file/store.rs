@@ -16,6 +16,7 @@ use super::group::{Durable, Pipeline};
 use super::index::{Patience, Snapshot};
 use super::lock::DirectoryLock;
 use super::log::{Log, LogReader, Mark};
+use super::marks::RecentMarks;
 use super::options::{Background, FileOptions};
 use super::read::Hints;
 use super::state::{FileState, Footers, Published};
@@ -59,6 +60,7 @@ pub(crate) struct Shared {
     pub(crate) published: Arc<Published>,
     pub(crate) hints: Hints,
     pub(crate) commit_hints: Hints,
+    pub(crate) recent_marks: RecentMarks,
     /// What the state was last checkpointed as, to go back to when the disk fails.
     pub(crate) base: Mutex<Base>,
     /// Whether a write to the index waits for room on a full disk.

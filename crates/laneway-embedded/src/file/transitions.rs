@@ -16,7 +16,7 @@ use super::group::Cost;
 use super::options::SyncMode;
 use super::state::FileState;
 use super::store::FileStore;
-use super::{cost, read};
+use super::{cost, marks, read};
 use crate::machine::{self, State};
 
 /// Most bytes that one promotion moves; what is due beyond it is moved by the next. Drafts with long keys full of
@@ -78,7 +78,13 @@ impl Store for FileStore {
 
     async fn define(&self, define: Define) -> Result<Defined> {
         let cost = self.define_cost(&define);
-        self.shared().call(cost, move |state, _| machine::define::define(state, define)).await
+        let removed = if let Define::RemoveStream { stream, .. } = define { Some(stream) } else { None };
+        let defined =
+            self.shared().call(cost, move |state, _| machine::define::define(state, define)).await?;
+        if let Some(stream) = removed {
+            self.shared().recent_marks.forget(stream);
+        }
+        Ok(defined)
     }
 
     async fn append(&self, append: Append) -> Result<Appended> {
@@ -130,7 +136,7 @@ impl Store for FileStore {
         let shard = commit.seat.shard;
         let cost = cost::commit(&commit, self.rows_removed(&commit));
         let ended = commit.jobs.iter().map(|end| end.id).collect::<Vec<_>>();
-        let jobs = if ended.is_empty() { Vec::new() } else { read::job_marks(self.shared(), shard, ended)? };
+        let jobs = if ended.is_empty() { Vec::new() } else { marks::job_marks(self.shared(), shard, ended)? };
         let work = move |state: &mut FileState, now| {
             state.known_jobs = Some((shard, jobs));
             let (committed, ended) = machine::commit::commit(state, now, commit)?;
