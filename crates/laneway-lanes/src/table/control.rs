@@ -54,6 +54,19 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
         self.shelf.find(key).map(|place| self.cancel_at(place)).unwrap_or_default()
     }
 
+    /// Cancels what waits in a lane; what runs goes on. Answers how many.
+    pub fn cancel_waiting(&mut self, key: &K) -> usize {
+        let Some(place) = self.shelf.find(key) else { return 0 };
+        self.unblock(place);
+        let mut cancelled = 0;
+        while let Some(item) = self.shelf[place].leave_head() {
+            self.end_waiting(item, Ending::Cancelled);
+            cancelled += 1;
+        }
+        self.place(place, Join::Back);
+        cancelled
+    }
+
     /// Cancels one item of a key. Nothing happens when it has already ended.
     pub fn cancel_item(&mut self, key: &K, id: ItemId) -> Cancelled<T> {
         let mut cancelled = Cancelled::default();

@@ -63,6 +63,10 @@ impl<T> Line<T> {
         usize::from(self.first.is_some()) + self.rest.len()
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Item<T>> {
+        self.first.iter().chain(&self.rest)
+    }
+
     pub(super) fn first(&self) -> Option<&Item<T>> {
         self.first.as_ref()
     }

@@ -115,6 +115,20 @@ impl<K, T> Lane<K, T> {
         if self.runs { self.line.second() } else { self.line.first() }
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.line.len()
+    }
+
+    /// Its items, the running one first.
+    pub(super) fn items(&self) -> impl Iterator<Item = &Item<T>> {
+        self.line.iter()
+    }
+
+    /// The items that wait, in order.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Item<T>> {
+        self.line.iter().skip(usize::from(self.runs))
+    }
+
     pub(super) fn waiting_len(&self) -> usize {
         self.line.len() - usize::from(self.runs)
     }

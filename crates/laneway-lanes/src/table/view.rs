@@ -145,6 +145,24 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
         }
     }
 
+    /// Items of a lane, the running one included.
+    #[must_use]
+    pub fn len_of(&self, key: &K) -> usize {
+        self.shelf.find(key).map_or(0, |place| self.shelf[place].len())
+    }
+
+    /// The first items of a lane that wait, in order.
+    #[must_use]
+    pub fn behind(&self, key: &K, max: usize) -> Vec<(ItemId, T)> {
+        let Some(place) = self.shelf.find(key) else { return Vec::new() };
+        self.shelf[place].waiting().take(max).map(|item| (item.id, item.payload.clone())).collect()
+    }
+
+    /// All items with their lanes, in no particular order of lanes.
+    pub fn items(&self) -> impl Iterator<Item = (&K, &T)> {
+        self.shelf.lanes().flat_map(|lane| lane.items().map(|item| (&lane.key, &item.payload)))
+    }
+
     /// Counts, without looking at any lane.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {

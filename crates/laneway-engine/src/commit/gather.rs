@@ -1,0 +1,202 @@
+//! The next commit of a seat, as far as it is known.
+//!
+//! One commit is in flight per seat; everything that happens meanwhile is gathered here and goes with the next one. With
+//! each piece comes what the engine does once it is durable.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use laneway_core::store::{
+    Commit, DeadLetter, Emit, Ending, JobEnd, JobResult, LaneChange, Reset, SeatStatus, StateWrite,
+};
+use laneway_core::{CommitId, EventId, Fence, Key, LaneName, LaneRecord, Passed, Seat};
+
+/// Bytes after which nothing more is gathered: well below what a commit may carry.
+const BYTES_ENOUGH: usize = 8 << 20;
+/// Events after which nothing more is gathered, so that one commit does not keep the store for long.
+const EVENTS_ENOUGH: usize = 4_096;
+/// Emits after which nothing more is gathered.
+const EMITS_ENOUGH: usize = 4_096;
+
+/// What goes into the next commit. `A` is what to do afterwards.
+#[derive(Debug)]
+pub(crate) struct Gathering<A> {
+    passed: Passed,
+    endings: Vec<Ending>,
+    lanes: BTreeMap<LaneName, LaneChange>,
+    states: BTreeMap<Key, Option<Bytes>>,
+    dead: Vec<DeadLetter>,
+    revived: Vec<EventId>,
+    emits: Vec<Emit>,
+    forwarded: Option<u64>,
+    requests_applied: Option<u64>,
+    jobs: Vec<JobEnd>,
+    status: Option<SeatStatus>,
+    clean: bool,
+    reset: Option<Reset>,
+    after: Vec<A>,
+    events: usize,
+    bytes: usize,
+}
+
+impl<A> Default for Gathering<A> {
+    fn default() -> Self {
+        Self {
+            passed: Passed::default(),
+            endings: Vec::new(),
+            lanes: BTreeMap::new(),
+            states: BTreeMap::new(),
+            dead: Vec::new(),
+            revived: Vec::new(),
+            emits: Vec::new(),
+            forwarded: None,
+            requests_applied: None,
+            jobs: Vec::new(),
+            status: None,
+            clean: false,
+            reset: None,
+            after: Vec::new(),
+            events: 0,
+            bytes: 0,
+        }
+    }
+}
+
+impl<A> Gathering<A> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events == 0
+            && self.lanes.is_empty()
+            && self.after.is_empty()
+            && self.revived.is_empty()
+            && self.forwarded.is_none()
+            && self.requests_applied.is_none()
+            && self.status.is_none()
+            && !self.clean
+            && self.reset.is_none()
+    }
+
+    /// Whether the rest should wait for the commit after.
+    pub(crate) fn is_enough(&self) -> bool {
+        self.bytes >= BYTES_ENOUGH || self.events >= EVENTS_ENOUGH || self.emits.len() >= EMITS_ENOUGH
+    }
+
+    pub(crate) fn touches(&self, lane: &LaneName) -> bool {
+        self.lanes.contains_key(lane)
+    }
+
+    /// The event no longer holds the floor back, because it has ended.
+    pub(crate) fn pass(&mut self, id: EventId) {
+        self.passed.insert(id);
+        self.events += 1;
+    }
+
+    /// An event in the siding of a lane has ended.
+    pub(crate) fn unside(&mut self, lane: &LaneName, id: EventId) {
+        self.events += 1;
+        let change = self.lane(lane);
+        // It joined the siding in this very commit: then it never does.
+        if let Some(at) = change.side.iter().position(|sided| *sided == id) {
+            change.side.remove(at);
+        } else {
+            change.unside.push(id);
+        }
+    }
+
+    /// An event no longer holds the floor back, because it waits in the siding of its lane.
+    pub(crate) fn side(&mut self, lane: &LaneName, id: EventId) {
+        self.passed.insert(id);
+        self.events += 1;
+        self.lane(lane).side.push(id);
+    }
+
+    /// An event that was moved out of a siding for good goes back into it.
+    pub(crate) fn record(&mut self, lane: &LaneName, record: Option<LaneRecord>) {
+        self.lane(lane).record = record;
+    }
+
+    /// The change of a lane; a lane that is not mentioned with [`record`](Self::record) becomes plain.
+    fn lane(&mut self, lane: &LaneName) -> &mut LaneChange {
+        if !self.lanes.contains_key(lane) {
+            let change =
+                LaneChange { lane: lane.clone(), record: None, side: Vec::new(), unside: Vec::new() };
+            self.lanes.insert(lane.clone(), change);
+        }
+        self.lanes.get_mut(lane).expect("it was just put there")
+    }
+
+    pub(crate) fn ending(&mut self, ending: Ending) {
+        self.bytes += ending.reason.len();
+        self.endings.push(ending);
+    }
+
+    pub(crate) fn state(&mut self, key: &Key, value: Option<Bytes>) {
+        self.bytes += value.as_ref().map_or(0, Bytes::len);
+        self.states.insert(key.clone(), value);
+    }
+
+    pub(crate) fn dead(&mut self, dead: DeadLetter) {
+        self.bytes += dead.event.data.len() + dead.cause.len();
+        self.dead.push(dead);
+    }
+
+    pub(crate) fn revive(&mut self, id: EventId) {
+        self.revived.push(id);
+    }
+
+    pub(crate) fn emit(&mut self, emits: Vec<Emit>) {
+        self.bytes += emits.iter().map(|emit| emit.draft.data.len()).sum::<usize>();
+        self.emits.extend(emits);
+    }
+
+    pub(crate) fn job(&mut self, end: JobEnd) {
+        self.bytes +=
+            end.error.len() + if let JobResult::Inline(bytes) = &end.result { bytes.len() } else { 0 };
+        self.jobs.push(end);
+    }
+
+    pub(crate) fn forwarded(&mut self, number: u64) {
+        self.forwarded = Some(number);
+    }
+
+    pub(crate) fn requests_applied(&mut self, number: u64) {
+        self.requests_applied = Some(number);
+    }
+
+    pub(crate) fn status(&mut self, status: SeatStatus) {
+        self.status = Some(status);
+    }
+
+    pub(crate) fn clean(&mut self) {
+        self.clean = true;
+    }
+
+    pub(crate) fn reset(&mut self, reset: Reset) {
+        self.reset = Some(reset);
+    }
+
+    pub(crate) fn then(&mut self, after: A) {
+        self.after.push(after);
+    }
+
+    /// Takes what was gathered: the commit, and what follows when it is durable.
+    pub(crate) fn take(&mut self, seat: Seat, fence: Fence, id: CommitId) -> (Commit, Vec<A>) {
+        let gathered = std::mem::take(self);
+        let commit = Commit {
+            passed: gathered.passed,
+            endings: gathered.endings,
+            lanes: gathered.lanes.into_values().collect(),
+            states: gathered.states.into_iter().map(|(key, value)| StateWrite { key, value }).collect(),
+            dead: gathered.dead,
+            revived: gathered.revived,
+            emits: gathered.emits,
+            forwarded: gathered.forwarded,
+            requests_applied: gathered.requests_applied,
+            jobs: gathered.jobs,
+            status: gathered.status,
+            clean: gathered.clean,
+            reset: gathered.reset,
+            ..Commit::new(seat, fence, id)
+        };
+        (commit, gathered.after)
+    }
+}

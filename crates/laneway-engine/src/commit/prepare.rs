@@ -1,0 +1,144 @@
+//! What a handler returned, checked before any of it counts: names become numbers, sizes are held against their limits,
+//! and a result that is too large for a commit is stashed.
+//!
+//! A commit may then fail by its fence or by the store, never by what a handler gave (contract 1.15).
+
+use laneway_core::limits::{
+    CAUSE_BYTES_MAX, CHUNK_BYTES_MAX, EMITS_PER_COMMIT_MAX, RESULT_BYTES_MAX, RESULT_INLINE_BYTES_MAX,
+    VALUE_BYTES_MAX,
+};
+use laneway_core::store::{Emit, JobResult, Stash};
+use laneway_core::{Event, Headers, Refusal, Shard, Store, StoreError};
+
+use crate::handler::{Emission, Failure, LaneAnswer, Retry, StateChange};
+use crate::log::Catalogue;
+use crate::service::Env;
+
+/// Name of the header that counts how often an event was emitted by the handling of another.
+pub(crate) const HOPS: &str = "laneway-hops";
+/// Emits after emits after emits end here.
+const HOPS_MAX: u32 = 32;
+
+/// An answer that can be committed as it is.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) done: Vec<PreparedDone>,
+    pub(crate) state: StateChange,
+    pub(crate) failure: Option<Failure>,
+}
+
+#[derive(Debug)]
+pub(crate) struct PreparedDone {
+    pub(crate) result: JobResult,
+    pub(crate) emits: Vec<Emit>,
+}
+
+/// Prepares the answer for one lane's events. What cannot be committed fails its event, with the reason.
+pub(crate) async fn prepare(
+    env: &Env,
+    store: &dyn Store,
+    catalogue: &Catalogue,
+    shard: Shard,
+    events: &[Event],
+    answer: LaneAnswer,
+) -> Prepared {
+    let mut prepared = Prepared { done: Vec::new(), state: answer.state, failure: answer.failure };
+    if let Some(failure) = &mut prepared.failure {
+        shorten(&mut failure.error);
+    }
+    if let StateChange::Set(bytes) = &prepared.state
+        && let Err(refusal) = Refusal::check_max("state bytes", bytes.len(), VALUE_BYTES_MAX - 64)
+    {
+        return failed(Vec::new(), &refusal.to_string(), Retry::Never);
+    }
+    for (event, done) in events.iter().zip(answer.done) {
+        let emits = match emits(catalogue, event, done.emits).await {
+            Ok(emits) => emits,
+            Err(error) => return failed(prepared.done, &error, Retry::Never),
+        };
+        // Nobody asks for the result of an event that is no job.
+        let wanted = done.result.filter(|_| event.job.is_some());
+        let result = match wanted {
+            None => JobResult::None,
+            Some(bytes) if bytes.len() <= RESULT_INLINE_BYTES_MAX => JobResult::Inline(bytes),
+            Some(bytes) => match stash(env, store, shard, event, bytes).await {
+                Ok(stashed) => stashed,
+                Err(StoreError::Refused(refusal)) => {
+                    return failed(prepared.done, &refusal.to_string(), Retry::Never);
+                }
+                Err(error) => {
+                    return failed(
+                        prepared.done,
+                        &format!("could not keep the result: {error}"),
+                        Retry::ByPolicy,
+                    );
+                }
+            },
+        };
+        prepared.done.push(PreparedDone { result, emits });
+    }
+    prepared
+}
+
+/// The events before the faulty one are done all the same, but without the state that was meant to go with all of them.
+fn failed(done: Vec<PreparedDone>, error: &str, retry: Retry) -> Prepared {
+    let failure = Some(Failure { error: error.to_owned(), retry });
+    Prepared { done, state: StateChange::Keep, failure }
+}
+
+fn shorten(error: &mut String) {
+    let mut end = error.len().min(CAUSE_BYTES_MAX);
+    while !error.is_char_boundary(end) {
+        end -= 1;
+    }
+    error.truncate(end);
+}
+
+async fn emits(catalogue: &Catalogue, cause: &Event, emissions: Vec<Emission>) -> Result<Vec<Emit>, String> {
+    if emissions.is_empty() {
+        return Ok(Vec::new());
+    }
+    Refusal::check_max("emits of one event", emissions.len(), EMITS_PER_COMMIT_MAX / 2)
+        .map_err(|refusal| refusal.to_string())?;
+    let hops = hops_of(&cause.headers) + 1;
+    if hops > HOPS_MAX {
+        return Err(format!("emits after emits: {hops} hops, at most {HOPS_MAX}"));
+    }
+    let mut emits = Vec::with_capacity(emissions.len());
+    for Emission { stream, mut draft } in emissions {
+        let info = catalogue.stream(&stream).await.map_err(|error| format!("emit to {stream}: {error}"))?;
+        let own = draft
+            .headers
+            .iter()
+            .filter(|(name, _)| *name != HOPS)
+            .map(|(name, value)| (name.to_owned(), value.to_vec()));
+        let headers: Vec<_> = own.chain([(HOPS.to_owned(), hops.to_string().into_bytes())]).collect();
+        draft.headers = Headers::new(headers).map_err(|refusal| format!("emit to {stream}: {refusal}"))?;
+        draft.check().map_err(|refusal| format!("emit to {stream}: {refusal}"))?;
+        emits.push(Emit { stream: info.id, draft });
+    }
+    Ok(emits)
+}
+
+fn hops_of(headers: &Headers) -> u32 {
+    let text = headers.get(HOPS).and_then(|value| std::str::from_utf8(value).ok());
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+async fn stash(
+    env: &Env,
+    store: &dyn Store,
+    shard: Shard,
+    event: &Event,
+    bytes: bytes::Bytes,
+) -> Result<JobResult, StoreError> {
+    Refusal::check_max("result bytes", bytes.len(), RESULT_BYTES_MAX)?;
+    let nonce = env.nonce();
+    let mut chunks = 0;
+    for start in (0..bytes.len()).step_by(CHUNK_BYTES_MAX) {
+        let chunk = bytes.slice(start..bytes.len().min(start + CHUNK_BYTES_MAX));
+        store.stash(Stash { shard, id: event.id, nonce, index: chunks, bytes: chunk }).await?;
+        chunks += 1;
+    }
+    Ok(JobResult::Stashed { nonce, chunks })
+}

@@ -1,0 +1,93 @@
+//! What follows once a commit is durable: lanes go on, or leave memory.
+
+use laneway_core::store::{Commit, Committed};
+use laneway_core::{Block, CommitId, LaneName};
+
+use super::seat::{After, InFlight, Seat, Stage};
+use crate::lane::LaneTurn;
+use crate::service::Now;
+
+impl Seat {
+    /// The next commit, if there is anything to settle and none is on its way.
+    pub(crate) fn next_commit(&mut self, id: impl FnOnce() -> CommitId, now: Now) -> Option<Commit> {
+        if self.in_flight.is_some() {
+            return None;
+        }
+        self.let_floor_rise(now);
+        self.show_long_runs(now);
+        if self.forwarded > self.forwarded_durable && !self.gathering.is_empty() {
+            self.note_forwarded();
+        }
+        if self.gathering.is_empty() {
+            return None;
+        }
+        let (commit, after) = self.gathering.take(self.id, self.fence, id());
+        let lanes = commit.lanes.iter().map(|change| change.lane.clone()).collect();
+        self.in_flight = Some(InFlight { after, lanes });
+        Some(commit)
+    }
+
+    /// Emits up to this number have reached their shard.
+    pub(crate) fn emits_forwarded(&mut self, number: u64) {
+        self.forwarded = self.forwarded.max(number);
+        self.note_forwarded();
+    }
+
+    fn note_forwarded(&mut self) {
+        self.gathering.forwarded(self.forwarded);
+        self.forwarded_durable = self.forwarded;
+    }
+
+    /// The commit on its way is durable.
+    pub(crate) fn committed(&mut self, answer: Committed, now: Now) {
+        self.fence = answer.fence;
+        self.floor = answer.floor;
+        self.emitted = answer.emitted;
+        self.requests.filed = self.requests.filed.max(answer.request_no);
+        let Some(in_flight) = self.in_flight.take() else { return };
+        for after in in_flight.after {
+            match after {
+                After::Finish { turn } => {
+                    self.book.finish(&turn);
+                    self.want_more(&turn.key);
+                }
+                After::Block { turn } => self.leave_memory(&turn, now),
+                After::Grant { turn } => self.granted.push_back(turn),
+                After::States(states) => self.fresh_states.extend(states),
+                After::Reset => self.stage = Stage::BeganAnew,
+            }
+        }
+        self.reconsider_request();
+    }
+
+    /// A lane that has come to the end of what is in memory of its siding gets more of it.
+    fn want_more(&mut self, lane: &LaneName) {
+        let Some(memo) = self.book.memo(lane) else { return };
+        let paused =
+            memo.record.as_ref().is_some_and(|record| matches!(record.block, Some(Block::Paused { .. })));
+        if paused && self.book.len_of(lane) == 0 {
+            self.book.forget(lane);
+        } else if memo.more && self.book.len_of(lane) == 0 {
+            self.wanted_lanes.push_back(lane.clone());
+        }
+    }
+
+    /// A lane that is held up in the store leaves memory. What came since its commit was gathered follows it.
+    fn leave_memory(&mut self, turn: &LaneTurn, now: Now) {
+        let lane = &turn.key;
+        let block = self.record_of(lane).block;
+        let late = self.book.evict(lane);
+        self.book.finish(turn);
+        for waiting in late.into_iter().filter(|waiting| !waiting.has_ended()) {
+            match block {
+                Some(Block::Diverting { since }) => self.divert(&waiting.event, since),
+                _ => {
+                    if waiting.side() {
+                        self.side_one(lane, waiting.event.id, now);
+                    }
+                }
+            }
+        }
+        self.book.forget(lane);
+    }
+}

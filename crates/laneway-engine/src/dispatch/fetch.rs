@@ -1,0 +1,188 @@
+//! What a seat asks of its store besides pages and commits: lanes that come back into memory, and what a request is
+//! about. Reads only.
+
+use std::time::Duration;
+
+use laneway_core::limits::PAGE_BYTES_MAX;
+use laneway_core::store::{
+    DeadLetter, Entry, LaneSelect, LaneView, Lanes, Page, Query, Read, ReadFrom, RequestOp, RequestRow, Rows,
+};
+use laneway_core::{
+    BlockKind, Due, EventId, LaneName, LaneRecord, Result, Seat as SeatId, Store, StoreError,
+};
+
+use super::loading::SIDING_CHUNK;
+use super::turns::is_due;
+use crate::lane::name_of;
+use crate::service::Now;
+
+/// Lanes looked at in one go.
+const DUE_MAX: usize = 256;
+/// How far ahead the next due lane is looked for; beyond it, it is looked for again.
+const DUE_WITHIN: Duration = Duration::from_secs(24 * 3_600);
+
+/// Parked lanes that run again when a halt ends; the others need a resume of their own.
+const PARKED_MAX: usize = 1_000;
+
+/// Lanes that come back into memory.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) lanes: Vec<(LaneView, Page)>,
+    /// When to look for due lanes again.
+    pub(crate) next_due: Option<Due>,
+}
+
+/// A request, with what it is about.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    pub(crate) row: RequestRow,
+    /// The record of the lane it names, or of the event it names.
+    pub(crate) lane: Option<LaneView>,
+    /// The event it names, if it is still in the log.
+    pub(crate) event: Option<Entry>,
+    /// The first events of the lane's siding.
+    pub(crate) siding: Page,
+    /// Dead letters it may be about, by id.
+    pub(crate) dead: Vec<DeadLetter>,
+    /// The last event of the lane it names.
+    pub(crate) last_of_lane: Option<EventId>,
+    /// Parked lanes, for the end of a halt.
+    pub(crate) parked: Vec<LaneName>,
+}
+
+impl Wish {
+    /// Whether this event is the last of its lane: nothing came after it.
+    pub(crate) fn is_last_of_lane(&self, id: Option<EventId>) -> bool {
+        id.is_some() && (id == self.last_of_lane || self.last_of_lane.is_none())
+    }
+}
+
+/// The view of a lane that the store knows nothing of.
+pub(crate) fn plain(lane: LaneName) -> LaneView {
+    LaneView { record: LaneRecord::new(lane), state: None, siding: Vec::new() }
+}
+
+/// Loads these lanes with the beginning of their sidings.
+pub(crate) async fn load_named(store: &dyn Store, seat: SeatId, names: Vec<LaneName>) -> Result<Loaded> {
+    let select = LaneSelect::Names(names.clone());
+    let mut views = store.lanes(Lanes { seat, select, siding: SIDING_CHUNK }).await?;
+    // A lane without record and state has an empty siding: it is plain.
+    for name in names {
+        if !views.iter().any(|view| view.record.lane == name) {
+            views.push(plain(name));
+        }
+    }
+    let mut lanes = Vec::with_capacity(views.len());
+    for view in views {
+        let page = events(store, seat, view.siding.clone()).await?;
+        lanes.push((view, page));
+    }
+    Ok(Loaded { lanes, next_due: None })
+}
+
+/// Loads the lanes whose time has come, and says when the next one's comes.
+pub(crate) async fn load_due(store: &dyn Store, seat: SeatId, now: Now) -> Result<Loaded> {
+    let select = LaneSelect::Due { within: DUE_WITHIN, limit: DUE_MAX };
+    let views = store.lanes(Lanes { seat, select, siding: SIDING_CHUNK }).await?;
+    let due_of = |view: &LaneView| view.record.block.as_ref().and_then(laneway_core::Block::due);
+    let next_due = views.iter().filter_map(due_of).find(|due| !is_due(*due, now));
+    let all_due = views.len() == DUE_MAX && next_due.is_none();
+    let mut lanes = Vec::new();
+    for view in views.into_iter().filter(|view| due_of(view).is_some_and(|due| is_due(due, now))) {
+        let page = events(store, seat, view.siding.clone()).await?;
+        lanes.push((view, page));
+    }
+    // More of them are due than were looked at: again as soon as these have left the list.
+    let again = all_due.then_some(Due::Steady(now.steady.after(Duration::from_millis(10))));
+    Ok(Loaded { lanes, next_due: next_due.or(again) })
+}
+
+/// Events by their ids, all of them, however many pages it takes.
+async fn events(store: &dyn Store, seat: SeatId, mut ids: Vec<EventId>) -> Result<Page> {
+    let mut whole =
+        Page { entries: Vec::new(), head: EventId(0), request_no: 0, next_due: None, states: Vec::new() };
+    while !ids.is_empty() {
+        let read = Read {
+            shard: seat.shard,
+            from: ReadFrom::Ids(ids.clone()),
+            limit: ids.len(),
+            bytes: PAGE_BYTES_MAX,
+            processor: None,
+            states: false,
+        };
+        let page = store.read(read).await?;
+        let Some(last) = page.entries.last().map(Entry::id) else { break };
+        ids.retain(|id| *id > last);
+        whole.entries.extend(page.entries);
+    }
+    Ok(whole)
+}
+
+/// Looks up what a request is about.
+pub(crate) async fn look_up_wish(store: &dyn Store, seat: SeatId, row: RequestRow) -> Result<Wish> {
+    let (event_id, mut name) = match &row.op {
+        RequestOp::Cancel { id } => (Some(*id), None),
+        RequestOp::Pause { lane, .. } | RequestOp::Resume { lane } => (None, lane.clone()),
+        RequestOp::Retry { lane, .. } | RequestOp::Skip { lane, .. } => (None, Some(lane.clone())),
+        RequestOp::Redrive { lane, .. } => (None, Some(lane.clone())),
+        RequestOp::Reset(_) | RequestOp::Settle { .. } | RequestOp::Extend { .. } => (None, None),
+    };
+    let mut event = None;
+    if let Some(id) = event_id {
+        event = match events(store, seat, vec![id]).await {
+            Ok(page) => page.entries.into_iter().next(),
+            Err(StoreError::Trimmed { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        name = event.as_ref().map(|entry| match entry {
+            Entry::Event(event) => name_of(event),
+            Entry::Superseded { key, .. } => LaneName::Key(key.clone()),
+        });
+    }
+    let mut wish = Wish {
+        row,
+        lane: None,
+        event,
+        siding: Page {
+            entries: Vec::new(),
+            head: EventId(0),
+            request_no: 0,
+            next_due: None,
+            states: Vec::new(),
+        },
+        dead: Vec::new(),
+        last_of_lane: None,
+        parked: Vec::new(),
+    };
+    if let RequestOp::Resume { lane: None } = wish.row.op {
+        let select = LaneSelect::Blocked { kind: Some(BlockKind::Parked), after: None, limit: PARKED_MAX };
+        let parked = store.lanes(Lanes { seat, select, siding: 0 }).await?;
+        wish.parked = parked.into_iter().map(|view| view.record.lane).collect();
+    }
+    let Some(name) = name else { return Ok(wish) };
+    if let RequestOp::Redrive { .. } = wish.row.op {
+        wish.dead = dead_of(store, seat, &name).await?;
+        if let LaneName::Key(key) = &name
+            && let Rows::Lane(Some(tail)) = store.query(Query::Lane(seat.shard, key.clone())).await?
+        {
+            wish.last_of_lane = Some(tail.id);
+        }
+    }
+    let loaded = load_named(store, seat, vec![name]).await?;
+    if let Some((view, page)) = loaded.lanes.into_iter().next() {
+        wish.siding = page;
+        wish.lane = Some(view);
+    }
+    Ok(wish)
+}
+
+/// The dead letters of a lane, by id.
+async fn dead_of(store: &dyn Store, seat: SeatId, lane: &LaneName) -> Result<Vec<DeadLetter>> {
+    let (mut found, mut after) = (Vec::new(), EventId(0));
+    loop {
+        let Rows::Dead(rows) = store.query(Query::Dead(seat, after, 1_000)).await? else { return Ok(found) };
+        let Some(last) = rows.last() else { return Ok(found) };
+        after = last.event.id;
+        found.extend(rows.into_iter().filter(|dead| name_of(&dead.event) == *lane));
+    }
+}

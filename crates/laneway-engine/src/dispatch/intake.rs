@@ -1,0 +1,206 @@
+//! Intake: a page of the log becomes events in memory, or is passed, or joins sidings.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use laneway_core::limits::WINDOW_IDS;
+use laneway_core::store::{Entry, JobResult, LaneView, Page};
+use laneway_core::{Block, Event, EventId, JobMark, LaneName, LaneRecord, Mode, Terminal};
+
+use super::seat::Seat;
+use super::settle::End;
+use crate::lane::{Waiting, name_of};
+use crate::service::Now;
+
+/// Events of one lane in memory at most while there is room; the rest of a hot lane waits in its siding.
+const LANE_MAX: usize = 1_024;
+/// And when memory fills up: enough to keep a lane busy between two loads.
+const LANE_MAX_CROWDED: usize = 32;
+
+/// Lane records that were looked up for a page.
+pub(crate) type Views = HashMap<LaneName, LaneView>;
+
+impl Seat {
+    /// A read is on its way: states that become durable from now on are newer than what it brings.
+    pub(crate) fn read_sent(&mut self) {
+        self.fresh_states.clear();
+    }
+
+    /// A look-up of lane records is on its way: records that change from now on are newer.
+    pub(crate) fn look_up_sent(&mut self) {
+        self.changed_lanes.clear();
+    }
+
+    /// The lanes of a page whose records must be looked up before it can be taken in.
+    pub(crate) fn unknown_lanes(&self, page: &Page, views: &Views) -> Vec<LaneName> {
+        let mut unknown: Vec<LaneName> = Vec::new();
+        for entry in &page.entries {
+            let Entry::Event(event) = entry else { continue };
+            let lane = name_of(event);
+            let known = self.book.holds(&lane)
+                || !self.records.may_have(&lane)
+                || (views.contains_key(&lane) && !self.changed_lanes.contains(&lane));
+            if !known {
+                unknown.push(lane);
+            }
+        }
+        unknown.sort_unstable();
+        unknown.dedup();
+        unknown
+    }
+
+    /// Takes in a page whose lanes are all known.
+    pub(crate) fn take_page(&mut self, page: Page, views: &Views, now: Now) {
+        debug_assert!(self.unknown_lanes(&page, views).is_empty(), "every lane of a page is known");
+        self.head = self.head.max(page.head);
+        self.requests.filed = self.requests.filed.max(page.request_no);
+        let states: HashMap<_, _> = page.states.into_iter().collect();
+        for entry in page.entries {
+            let id = entry.id();
+            if id <= self.read_to {
+                continue;
+            }
+            self.read_to = id;
+            if self.passed_before.contains(id) || self.sided_unread.remove(&id) {
+                continue;
+            }
+            match entry {
+                Entry::Superseded { id, winner, job, .. } => {
+                    let end = End::superseded(winner);
+                    self.end_unread(id, job, end);
+                }
+                Entry::Event(event) => {
+                    if let Some(key) = &event.key
+                        && !self.book.holds(&LaneName::Key(key.clone()))
+                    {
+                        let fresh = self.fresh_states.get(key);
+                        let state = fresh.cloned().unwrap_or_else(|| states.get(key).cloned());
+                        if let Some(state) = state {
+                            self.book.memo_mut(&LaneName::Key(key.clone())).state = Some(state);
+                        }
+                    }
+                    self.take_event(event, views, now);
+                }
+            }
+        }
+    }
+
+    fn take_event(&mut self, event: Event, views: &Views, now: Now) {
+        let lane = name_of(&event);
+        let is_our_job = event.job.is_some_and(|job| job.responder == self.id.processor);
+        if !is_our_job && !self.settings.wants(event.kind.as_str()) {
+            self.gathering.pass(event.id);
+            return;
+        }
+        let has_record = self.book.memo(&lane).is_some_and(|memo| memo.record.is_some());
+        match views.get(&lane) {
+            Some(view) if !has_record && self.book.len_of(&lane) == 0 && self.records.may_have(&lane) => {
+                self.join_blocked(view, &event);
+            }
+            _ => self.join_known(lane, event, now),
+        }
+    }
+
+    /// An event of a lane that is in memory, or plain.
+    fn join_known(&mut self, lane: LaneName, event: Event, now: Now) {
+        if self.mode == Mode::Latest {
+            self.supersede(&lane, event.id);
+        }
+        let memo = self.book.memo(&lane);
+        let block = memo.and_then(|memo| memo.record.as_ref()).and_then(|record| record.block.clone());
+        if let Some(Block::Diverting { since }) = block {
+            self.divert(&event, since);
+            return;
+        }
+        let held = matches!(block, Some(Block::Paused { .. }));
+        let (sided, more) = memo.map_or((0, false), |memo| (memo.sided, memo.more));
+        let is_full = self.book.len_of(&lane) >= self.lane_max();
+        if sided == 0 && !more && !is_full && !held {
+            self.book.push(lane, event, false, now);
+            return;
+        }
+        self.side_one(&lane, event.id, now);
+        if is_full || more || held {
+            self.book.memo_mut(&lane).more = true;
+        } else {
+            self.book.push(lane, event, true, now);
+        }
+    }
+
+    /// An event of a lane that waits in the store.
+    fn join_blocked(&mut self, view: &LaneView, event: &Event) {
+        let record = &view.record;
+        let lane = record.lane.clone();
+        if record.ahead.is_some_and(|ahead| event.id <= ahead) {
+            self.gathering.pass(event.id);
+            return;
+        }
+        match &record.block {
+            Some(Block::Diverting { since }) => self.divert(event, *since),
+            Some(Block::Paused { .. }) | None => self.join_siding(record, event.id),
+            Some(_) if self.mode == Mode::Latest => {
+                // What was in back-off, held or parked counts as pending: the newer one frees the lane.
+                // The events themselves come back as superseded by the log, with the jobs that hang on them.
+                self.join_siding(record, event.id);
+                self.wanted_lanes.push_back(lane);
+            }
+            Some(_) => self.join_siding(record, event.id),
+        }
+    }
+
+    fn join_siding(&mut self, record: &LaneRecord, id: EventId) {
+        self.gathering.side(&record.lane, id);
+        self.gathering.record(&record.lane, Some(record.clone()));
+    }
+
+    /// Moves an event into its lane's siding; the lane is in memory.
+    pub(super) fn side_one(&mut self, lane: &LaneName, id: EventId, now: Now) {
+        self.gathering.side(lane, id);
+        let mut record = self.record_of(lane);
+        record.block.get_or_insert(Block::Running { since: now.calendar, progress: bytes::Bytes::new() });
+        self.put_record(lane, Some(record));
+    }
+
+    /// Latest mode: a newer event of a lane in memory ends what waits in it.
+    fn supersede(&mut self, lane: &LaneName, winner: EventId) {
+        for waiting in self.book.evict(lane) {
+            self.end(lane, &waiting, End::superseded(winner));
+        }
+        if self.settings.supersede_running {
+            self.stop_running(lane, super::seat::Stop::Supersede(winner));
+        }
+    }
+
+    fn lane_max(&self) -> usize {
+        if self.book.len() < self.loaded_max() / 2 { LANE_MAX } else { LANE_MAX_CROWDED }
+    }
+
+    /// Whatever holds the floor back by more than half the window goes to its lane's siding (contract 1.9).
+    pub(crate) fn let_floor_rise(&mut self, now: Now) {
+        if self.read_to.0 - self.floor.0 <= WINDOW_IDS / 2 || self.in_flight.is_some() {
+            return;
+        }
+        let old = EventId(self.read_to.0 - WINDOW_IDS / 4);
+        let mut holding: Vec<(LaneName, Arc<Waiting>)> = Vec::new();
+        for (lane, waiting) in self.book.events() {
+            if waiting.event.id <= old && !waiting.is_sided() {
+                holding.push((lane.clone(), Arc::clone(waiting)));
+            }
+        }
+        holding.sort_by_key(|(_, waiting)| waiting.event.id);
+        for (lane, waiting) in holding {
+            if waiting.side() {
+                self.side_one(&lane, waiting.event.id, now);
+                self.book.memo_mut(&lane).sided += 1;
+            }
+        }
+    }
+
+    /// An event that never was in memory ends.
+    pub(super) fn end_unread(&mut self, id: EventId, job: Option<JobMark>, end: End) {
+        debug_assert!(end.terminal != Terminal::Done, "only a run is done");
+        self.gathering.pass(id);
+        self.gathering.ending(end.of(id));
+        self.end_job(id, job, &end, JobResult::None);
+    }
+}

@@ -1,0 +1,105 @@
+//! Loading: lanes that wait in the store come back into memory, because their time has come, because somebody asked for
+//! it, or because there is more of their siding than memory holds.
+
+use bytes::Bytes;
+use laneway_core::store::{Entry, JobResult, LaneView, Page};
+use laneway_core::{Block, EventId, LaneName, LaneRecord, Terminal};
+
+use super::seat::Seat;
+use super::settle::End;
+use crate::service::Now;
+
+/// Ids of a siding that are loaded at a time.
+pub(crate) const SIDING_CHUNK: usize = 256;
+
+impl Seat {
+    /// Which of these lanes may come back now: not those in memory, and not those whose record is just changing.
+    pub(crate) fn may_load(&self, lane: &LaneName) -> bool {
+        let changing = self.gathering.touches(lane)
+            || self.in_flight.as_ref().is_some_and(|in_flight| in_flight.lanes.contains(lane));
+        !changing && self.book.len_of(lane) == 0 && !self.is_draining()
+    }
+
+    /// The lane's record at the start of this ownership. One that runs had an owner before that came to a bad end, or
+    /// left in the middle of its siding.
+    pub(crate) fn resume_lane(&mut self, view: &LaneView, was_clean: bool, now: Now) {
+        let lane = view.record.lane.clone();
+        let mut record = view.record.clone();
+        if !was_clean && record.started {
+            record.crashes += 1;
+        }
+        record.started = false;
+        if record.crashes >= self.settings.policy.crashes_max {
+            let cause =
+                Bytes::from(format!("the process came to an end {} times while it ran", record.crashes));
+            if let Some(head) = record.head
+                && !view.siding.contains(&head)
+            {
+                self.gathering.side(&lane, head);
+                self.sided_unread.insert(head);
+            }
+            record.block = Some(Block::Parked { cause, at: now.calendar });
+            self.gathering.record(&lane, Some(record));
+            self.records.insert(&lane);
+            return;
+        }
+        if view.siding.is_empty() {
+            // Its head is still to be read: the record tells what it has gone through.
+            self.put_record(&lane, Some(record));
+        } else {
+            self.wanted_lanes.push_back(lane);
+        }
+    }
+
+    /// A lane comes into memory: its record as stored, and the first events of its siding.
+    ///
+    /// `missing` are ids of the siding whose events are gone; there should be none.
+    pub(crate) fn load_lane(&mut self, view: LaneView, events: Page, now: Now) {
+        let LaneView { record, state, siding } = view;
+        let lane = record.lane.clone();
+        if !self.may_load(&lane) {
+            self.wanted_lanes.push_back(lane);
+            return;
+        }
+        let memo = self.book.memo_mut(&lane);
+        memo.more = siding.len() >= SIDING_CHUNK;
+        memo.state = state;
+        let is_empty = siding.is_empty();
+        let mut record = LaneRecord {
+            block: Some(Block::Running { since: now.calendar, progress: Bytes::new() }),
+            ..record
+        };
+        let first = events.entries.iter().find_map(|entry| match entry {
+            Entry::Event(event) => Some(event.id),
+            Entry::Superseded { .. } => None,
+        });
+        // What it went through belongs to the head that went through it.
+        if record.head.is_some() && record.head != first {
+            (record.head, record.attempts, record.crashes, record.started) = (None, 0, 0, false);
+        }
+        self.put_record(&lane, (!is_empty).then_some(record));
+        let mut found: Vec<EventId> = Vec::new();
+        for entry in events.entries {
+            found.push(entry.id());
+            match entry {
+                Entry::Event(event) => self.book.push(lane.clone(), event, true, now),
+                Entry::Superseded { id, winner, job, .. } => {
+                    self.gathering.unside(&lane, id);
+                    let end = End::superseded(winner);
+                    self.gathering.ending(end.of(id));
+                    self.end_job(id, job, &end, JobResult::None);
+                }
+            }
+        }
+        // An event that a siding names and the log does not have any more must not hold up the lane for ever.
+        for id in siding.into_iter().filter(|id| !found.contains(id)) {
+            tracing::error!(seat = %self.id, event = %id, "an event in a siding is gone from the log");
+            self.gathering.unside(&lane, id);
+            self.gathering.ending(End::new(Terminal::Expired, "gone from the log").of(id));
+        }
+        if self.book.len_of(&lane) == 0 && !self.book.memo(&lane).is_some_and(|memo| memo.more) {
+            self.put_record(&lane, None);
+            self.book.forget(&lane);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Dispatch: what a processor's owner of a partition does with its events, from the log to the commit.
+//!
+//! `seat` is the state, in plain code; its rules are in `intake`, `turns`, `settle`, `requests`, `loading` and `durable`.
+//! `run` is the loop that acts, `fetch` the reads it makes, `own` how a seat comes to its owner.
+
+mod durable;
+mod fetch;
+mod intake;
+mod loading;
+mod own;
+mod requests;
+mod run;
+mod seat;
+mod settings;
+mod settle;
+mod turns;
+
+pub(crate) use own::own;
+pub(crate) use run::{Ground, Order};
+pub use settings::{Batch, ProcessorSettings};

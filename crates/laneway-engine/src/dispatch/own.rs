@@ -1,0 +1,111 @@
+//! How a seat comes to its owner: seized, its lanes looked through, run, and seized again when it must be.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use laneway_core::store::{LaneSelect, Lanes, Owner, Query, Resume, Rows, Seize};
+use laneway_core::{BlockKind, LaneName, Mode, Nonce, Result, Seat as SeatId, StoreError};
+use tokio::sync::watch;
+
+use super::run::{Ended, Ground, Order, run};
+use super::seat::Seat;
+use super::settings::ProcessorSettings;
+use crate::lane::Records;
+
+/// Wait before a seat that was lost, or could not be had, is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// Records read in one page.
+const PAGE: usize = 1_000;
+
+/// Owns a seat until the order to stop: takes it, runs it, and takes it again when it was lost.
+pub(crate) async fn own(
+    ground: Ground,
+    seat: SeatId,
+    settings: Arc<ProcessorSettings>,
+    mode: Mode,
+    mut order: watch::Receiver<Order>,
+) {
+    loop {
+        if *order.borrow() != Order::Run {
+            return;
+        }
+        let ended = match take(&ground, seat, &settings, mode).await {
+            Ok(owned) => run(ground.clone(), owned, order.clone()).await,
+            Err(error) => Ended::Lost(error),
+        };
+        match ended {
+            Ended::Drained => return,
+            Ended::Restart => continue,
+            Ended::Lost(StoreError::NotFound { what }) => {
+                tracing::info!(%seat, what, "a seat is no more");
+                return;
+            }
+            Ended::Lost(error) => tracing::warn!(%seat, %error, "a seat was lost and is tried again"),
+        }
+        tokio::select! {
+            biased;
+            _ = order.changed() => {}
+            () = ground.env.sleep(TRY_AGAIN) => {}
+        }
+    }
+}
+
+async fn take(ground: &Ground, id: SeatId, settings: &Arc<ProcessorSettings>, mode: Mode) -> Result<Seat> {
+    let resume = seize(ground, id).await?;
+    let was_clean = resume.progress.clean;
+    let records = records(ground, id).await?;
+    let mut seat = Seat::new(id, Arc::clone(settings), mode, resume, records);
+    let now = ground.env.now();
+    for kind in [BlockKind::Running, BlockKind::Claimed] {
+        let mut after = None;
+        loop {
+            let select = LaneSelect::Blocked { kind: Some(kind), after: after.clone(), limit: PAGE };
+            let views = ground.store.lanes(Lanes { seat: id, select, siding: 1 }).await?;
+            let Some(last) = views.last() else { break };
+            after = Some(last.record.lane.clone());
+            views.iter().for_each(|view| seat.resume_lane(view, was_clean, now));
+        }
+    }
+    Ok(seat)
+}
+
+async fn seize(ground: &Ground, seat: SeatId) -> Result<Resume> {
+    let nonce = ground.env.nonce();
+    let node = Bytes::from_static(b"node");
+    loop {
+        let expect = owner_of(ground, seat).await?;
+        let incarnation = ground.store.about().incarnation;
+        let seize = Seize { seat, incarnation, expect, nonce, node: node.clone() };
+        match ground.store.seize(seize).await {
+            Err(StoreError::Adopt { shard, stored, .. }) => ground.catalogue.adopt(shard, stored).await?,
+            answer => return answer,
+        }
+    }
+}
+
+async fn owner_of(ground: &Ground, seat: SeatId) -> Result<Option<Owner>> {
+    let Rows::Seats(_, seats) = ground.store.query(Query::Seats(seat.shard)).await? else {
+        return Err(StoreError::Corrupt { what: "the store answered another list than seats".to_owned() });
+    };
+    let found = seats.into_iter().find(|view| view.processor == seat.processor);
+    let found = found.ok_or_else(|| StoreError::NotFound { what: format!("seat {seat}") })?;
+    let fence = found.progress.fence;
+    let nobody = fence.term.0 == 0 && fence.nonce == Nonce(0);
+    Ok((!nobody).then_some(Owner { term: fence.term, nonce: fence.nonce }))
+}
+
+/// The names of all lanes that have a record, unless they are too many.
+async fn records(ground: &Ground, seat: SeatId) -> Result<Records> {
+    let mut names: BTreeSet<LaneName> = BTreeSet::new();
+    let mut after = None;
+    while names.len() <= crate::lane::KNOWN_MAX {
+        let select = LaneSelect::Blocked { kind: None, after: after.clone(), limit: PAGE };
+        let views = ground.store.lanes(Lanes { seat, select, siding: 0 }).await?;
+        let Some(last) = views.last() else { return Ok(Records::new(Some(names))) };
+        after = Some(last.record.lane.clone());
+        names.extend(views.into_iter().map(|view| view.record.lane));
+    }
+    Ok(Records::new(None))
+}

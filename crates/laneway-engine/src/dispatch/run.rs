@@ -1,0 +1,530 @@
+//! The loop of a seat: one task that owns it, reads, starts runs, commits, and looks again.
+//!
+//! Decides nothing: it hands what happened to the seat and does what the seat asks for. Ends when the seat is lost,
+//! drained, or must be seized again.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use laneway_core::limits::PAGE_BYTES_MAX;
+use laneway_core::store::{
+    Committed, LaneSelect, Lanes, Page, Promote, Promoted, Query, Read, ReadFrom, RequestRow, Rows,
+};
+use laneway_core::{Due, LaneName, Result, Steady, Store, StoreError, Topic, Wakeups};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+
+use super::fetch::{Loaded, Wish, load_due, load_named, look_up_wish};
+use super::intake::Views;
+use super::loading::SIDING_CHUNK;
+use super::seat::{Finished, RunNo, Seat};
+use super::turns::NewRun;
+use crate::commit::{prepare, send};
+use crate::handler::{Handler, Run, call};
+use crate::log::{Catalogue, forward_outbox};
+use crate::service::{Env, Now};
+
+/// How often a seat looks for news without being told.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Events of one read at most.
+const READ_MAX: usize = 2_048;
+/// Wait before a failed read is tried again.
+const TRY_AGAIN: Duration = Duration::from_millis(200);
+/// Due drafts moved at a time.
+const PROMOTE_MAX: usize = 1_000;
+
+/// What every seat of a processor shares.
+#[derive(Clone)]
+pub(crate) struct Ground {
+    pub(crate) env: Env,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) wakeups: Arc<dyn Wakeups>,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) handler: Arc<dyn Handler>,
+    /// Free places for runs, over all seats of the processor on this node.
+    pub(crate) places: Arc<Semaphore>,
+    pub(crate) stream: Arc<str>,
+    pub(crate) processor: Arc<str>,
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// Why a seat's loop ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// Nothing was running any more.
+    Drained,
+    /// Somebody else owns it now, or the store refuses it.
+    Lost(StoreError),
+    /// It is ours and must be seized anew.
+    Restart,
+}
+
+/// What was asked of the loop from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    Run,
+    Drain,
+    Stop,
+}
+
+struct Loop {
+    ground: Ground,
+    seat: Seat,
+    finished: mpsc::UnboundedReceiver<(RunNo, Finished)>,
+    finisher: mpsc::UnboundedSender<(RunNo, Finished)>,
+    commit: Option<BoxFuture<'static, Result<Committed>>>,
+    reading: Option<BoxFuture<'static, Result<Page>>>,
+    /// The read under way may bring events; otherwise it only looks for other news.
+    reads_events: bool,
+    /// A page whose lanes are not all known yet, and what was looked up for it.
+    page: Option<(Page, Views)>,
+    looking_up: Option<BoxFuture<'static, Result<Views>>>,
+    loading: Option<BoxFuture<'static, Result<Loaded>>>,
+    wishing: Option<BoxFuture<'static, Result<Option<Wish>>>>,
+    forwarding: Option<BoxFuture<'static, Result<u64>>>,
+    promoting: Option<BoxFuture<'static, Result<Promoted>>>,
+    news: BoxFuture<'static, Result<u64>>,
+    asked: BoxFuture<'static, Result<u64>>,
+    /// Look at the log, whether or not anything is known to be there.
+    look: bool,
+    look_at: Steady,
+    promote_at: Option<Steady>,
+    lanes_due_at: Option<Steady>,
+    /// A read failed: not before then.
+    read_after: Steady,
+    permit: Option<Pin<Box<dyn Future<Output = OwnedSemaphorePermit> + Send>>>,
+}
+
+/// Runs a seat until it ends.
+pub(crate) async fn run(ground: Ground, seat: Seat, mut order: watch::Receiver<Order>) -> Ended {
+    let now = ground.env.now();
+    let (finisher, finished) = mpsc::unbounded_channel();
+    let (news, asked) = (news(&ground, &seat, 0), asked(&ground, &seat, 0));
+    let mut this = Loop {
+        ground,
+        seat,
+        finished,
+        finisher,
+        commit: None,
+        reading: None,
+        reads_events: false,
+        page: None,
+        looking_up: None,
+        loading: None,
+        wishing: None,
+        forwarding: None,
+        promoting: None,
+        news,
+        asked,
+        look: true,
+        look_at: now.steady.after(LOOK_EVERY),
+        promote_at: None,
+        lanes_due_at: Some(now.steady),
+        read_after: now.steady,
+        permit: None,
+    };
+    let ended = this.turn_until_ended(&mut order).await;
+    this.seat.stop_all();
+    ended
+}
+
+fn news(ground: &Ground, seat: &Seat, seen: u64) -> BoxFuture<'static, Result<u64>> {
+    wait_for(ground, Topic::Shard(seat.id().shard), seen)
+}
+
+fn asked(ground: &Ground, seat: &Seat, seen: u64) -> BoxFuture<'static, Result<u64>> {
+    wait_for(ground, Topic::Seat(seat.id()), seen)
+}
+
+fn wait_for(ground: &Ground, topic: Topic, seen: u64) -> BoxFuture<'static, Result<u64>> {
+    let wakeups = Arc::clone(&ground.wakeups);
+    async move { wakeups.wait(topic, seen).await }.boxed()
+}
+
+/// The answer of a call under way; waits for ever without one.
+async fn answer<A>(call: &mut Option<BoxFuture<'static, A>>) -> A {
+    match call {
+        Some(under_way) => {
+            let answer = under_way.await;
+            *call = None;
+            answer
+        }
+        None => std::future::pending().await,
+    }
+}
+
+impl Loop {
+    async fn turn_until_ended(&mut self, order: &mut watch::Receiver<Order>) -> Ended {
+        loop {
+            let now = self.ground.env.now();
+            match *order.borrow() {
+                Order::Stop => return Ended::Drained,
+                Order::Drain => self.seat.drain(),
+                Order::Run => {}
+            }
+            self.act(now);
+            if self.seat.is_drained() {
+                return Ended::Drained;
+            }
+            if self.seat.wants_restart() {
+                return Ended::Restart;
+            }
+            if let Err(error) = self.wait(order).await {
+                return Ended::Lost(error);
+            }
+        }
+    }
+
+    /// Does everything that can be done now.
+    fn act(&mut self, now: Now) {
+        self.seat.settle(&self.ground.env, now);
+        self.start_runs(now);
+        self.send_commit(now);
+        self.send_read(now);
+        self.send_look_up();
+        self.send_load(now);
+        self.send_wish();
+        self.send_forward();
+        self.send_promote(now);
+    }
+
+    fn start_runs(&mut self, now: Now) {
+        while self.seat.can_start() {
+            let Ok(permit) = Arc::clone(&self.ground.places).try_acquire_owned() else { return };
+            let Some(run) = self.seat.start_run(now) else { return };
+            self.spawn(run, permit);
+        }
+    }
+
+    fn spawn(&self, run: NewRun, permit: OwnedSemaphorePermit) {
+        let (ground, finisher) = (self.ground.clone(), self.finisher.clone());
+        let shard = self.seat.id().shard;
+        let NewRun { number, lanes, cancel } = run;
+        let events: Vec<_> = lanes.iter().map(|lane| lane.events.clone()).collect();
+        let deadline = ground.timeout.map(|timeout| ground.env.now().steady.after(timeout));
+        let run = Run {
+            stream: Arc::clone(&ground.stream),
+            processor: Arc::clone(&ground.processor),
+            partition: shard.partition,
+            lanes,
+            deadline,
+            cancel,
+        };
+        let env = ground.env.clone();
+        let task = async move {
+            let called = call(env.clone(), Arc::clone(&ground.handler), run, ground.timeout).await;
+            let mut answers = Vec::with_capacity(events.len());
+            for (events, answer) in events.iter().zip(called.answers) {
+                let (store, catalogue) = (&*ground.store, &*ground.catalogue);
+                answers.push(prepare(&env, store, catalogue, shard, events, answer).await);
+            }
+            // The seat may be gone: then nobody wants to know.
+            drop(finisher.send((number, Finished { answers, started_at: called.started_at })));
+            drop(permit);
+        };
+        // The seat learns of its end by the answer; a seat that is lost asks it to stop.
+        drop(self.ground.env.spawn(task));
+    }
+
+    fn send_commit(&mut self, now: Now) {
+        if self.commit.is_some() {
+            return;
+        }
+        let env = self.ground.env.clone();
+        let Some(commit) = self.seat.next_commit(|| env.commit_id(), now) else { return };
+        let store = Arc::clone(&self.ground.store);
+        self.commit = Some(async move { send(&env, &*store, commit).await }.boxed());
+    }
+
+    fn send_read(&mut self, now: Now) {
+        let busy = self.reading.is_some() || self.page.is_some() || now.steady < self.read_after;
+        if busy || !(self.look || self.seat.is_behind()) {
+            return;
+        }
+        // Without room for events it still looks for requests and for what is due.
+        let (after, limit) = self.seat.wants_read();
+        if limit == 0 && !self.look {
+            return;
+        }
+        self.look = false;
+        self.look_at = now.steady.after(LOOK_EVERY);
+        self.reads_events = limit > 0;
+        self.seat.read_sent();
+        let id = self.seat.id();
+        let read = Read {
+            shard: id.shard,
+            from: ReadFrom::After(after),
+            limit: limit.min(READ_MAX),
+            bytes: PAGE_BYTES_MAX / 2,
+            processor: Some(id.processor),
+            states: self.seat.reads_states(),
+        };
+        let store = Arc::clone(&self.ground.store);
+        self.reading = Some(async move { store.read(read).await }.boxed());
+    }
+
+    /// Takes a page in, or looks up the lanes it needs first.
+    fn send_look_up(&mut self) {
+        if self.looking_up.is_some() {
+            return;
+        }
+        let Some((page, views)) = self.page.take() else { return };
+        let names = self.seat.unknown_lanes(&page, &views);
+        if names.is_empty() {
+            self.seat.take_page(page, &views, self.ground.env.now());
+            self.look |= self.seat.is_behind();
+            return;
+        }
+        self.page = Some((page, views));
+        self.seat.look_up_sent();
+        let lanes =
+            Lanes { seat: self.seat.id(), select: LaneSelect::Names(names.clone()), siding: SIDING_CHUNK };
+        let store = Arc::clone(&self.ground.store);
+        self.looking_up = Some(
+            async move {
+                let views = store.lanes(lanes).await?;
+                let mut found: Views =
+                    views.into_iter().map(|view| (view.record.lane.clone(), view)).collect();
+                // A lane that the store knows nothing of is plain; the seat must know that it was asked for.
+                for name in names {
+                    found.entry(name.clone()).or_insert_with(|| super::fetch::plain(name));
+                }
+                Ok(found)
+            }
+            .boxed(),
+        );
+    }
+
+    fn send_load(&mut self, now: Now) {
+        if self.loading.is_some() || self.seat.is_draining() {
+            return;
+        }
+        let (store, id) = (Arc::clone(&self.ground.store), self.seat.id());
+        let wanted: Vec<LaneName> = std::iter::from_fn(|| self.seat.next_wanted_lane()).take(64).collect();
+        if !wanted.is_empty() {
+            self.loading = Some(async move { load_named(&*store, id, wanted).await }.boxed());
+        } else if self.lanes_due_at.is_some_and(|due| due <= now.steady) && self.seat.may_look_for_due() {
+            self.lanes_due_at = None;
+            self.loading = Some(async move { load_due(&*store, id, now).await }.boxed());
+        }
+    }
+
+    fn send_wish(&mut self) {
+        if self.wishing.is_some() {
+            return;
+        }
+        let Some(after) = self.seat.wants_request() else { return };
+        let (store, id) = (Arc::clone(&self.ground.store), self.seat.id());
+        self.wishing = Some(
+            async move {
+                let rows = store.query(Query::Requests(id, after, 1)).await?;
+                let row: Option<RequestRow> =
+                    if let Rows::Requests(rows) = rows { rows.into_iter().next() } else { None };
+                match row {
+                    Some(row) => look_up_wish(&*store, id, row).await.map(Some),
+                    None => Ok(None),
+                }
+            }
+            .boxed(),
+        );
+    }
+
+    fn send_forward(&mut self) {
+        if self.forwarding.is_some() {
+            return;
+        }
+        let Some(after) = self.seat.wants_forward() else { return };
+        let ground = self.ground.clone();
+        let (id, fence) = (self.seat.id(), self.seat.fence());
+        self.forwarding =
+            Some(
+                async move {
+                    forward_outbox(&ground.env, &*ground.store, &ground.catalogue, id, fence, after).await
+                }
+                .boxed(),
+            );
+    }
+
+    fn send_promote(&mut self, now: Now) {
+        if self.promoting.is_some() || self.promote_at.is_none_or(|at| at > now.steady) {
+            return;
+        }
+        self.promote_at = None;
+        let (store, shard) = (Arc::clone(&self.ground.store), self.seat.id().shard);
+        self.promoting =
+            Some(async move { store.promote(Promote { shard, limit: PROMOTE_MAX }).await }.boxed());
+    }
+
+    /// Waits until something happened and hands it to the seat.
+    async fn wait(&mut self, order: &mut watch::Receiver<Order>) -> Result<()> {
+        let wake_at = self.wake_at();
+        let starved = self.seat.can_start();
+        let places = &self.ground.places;
+        if starved && self.permit.is_none() {
+            let places = Arc::clone(places);
+            self.permit =
+                Some(Box::pin(async move { places.acquire_owned().await.expect("places are never closed") }));
+        }
+        let env = self.ground.env.clone();
+        tokio::select! {
+            biased;
+            committed = answer(&mut self.commit) => self.on_committed(committed)?,
+            finished = self.finished.recv() => self.on_finished(finished),
+            page = answer(&mut self.reading) => self.on_page(page)?,
+            views = answer(&mut self.looking_up) => self.on_views(views),
+            loaded = answer(&mut self.loading) => self.on_loaded(loaded),
+            wish = answer(&mut self.wishing) => self.on_wish(wish),
+            forwarded = answer(&mut self.forwarding) => self.on_forwarded(forwarded),
+            promoted = answer(&mut self.promoting) => self.on_promoted(promoted),
+            permit = async { self.permit.as_mut().expect("starved").await }, if starved => {
+                // Given back at once: the next look takes it, unless another seat is faster.
+                self.permit = None;
+                drop(permit);
+            }
+            seen = &mut self.news => {
+                self.look = true;
+                self.news = news(&self.ground, &self.seat, seen.unwrap_or(0));
+            }
+            seen = &mut self.asked => {
+                self.look = true;
+                self.asked = asked(&self.ground, &self.seat, seen.unwrap_or(0));
+            }
+            _ = order.changed() => {}
+            () = env.sleep_until(wake_at) => self.on_time(),
+        }
+        Ok(())
+    }
+
+    fn wake_at(&self) -> Steady {
+        let expiry = self.seat.next_expiry();
+        let read = (self.read_after > self.ground.env.now().steady).then_some(self.read_after);
+        let due = self.lanes_due_at.filter(|_| self.loading.is_none());
+        let long = self.seat.next_long_run().filter(|_| self.commit.is_none());
+        let times = [self.promote_at, due, expiry, read, long];
+        times.into_iter().flatten().fold(self.look_at, Steady::min)
+    }
+
+    fn on_time(&mut self) {
+        let now = self.ground.env.now().steady;
+        if self.look_at <= now {
+            self.look = true;
+            self.look_at = now.after(LOOK_EVERY);
+        }
+    }
+
+    fn on_committed(&mut self, committed: Result<Committed>) -> Result<()> {
+        let now = self.ground.env.now();
+        self.seat.committed(committed?, now);
+        if let Some(due) = self.seat.take_next_due() {
+            let due = steady_of(due, now);
+            self.lanes_due_at = Some(self.lanes_due_at.map_or(due, |known| known.min(due)));
+        }
+        Ok(())
+    }
+
+    fn on_finished(&mut self, finished: Option<(RunNo, Finished)>) {
+        let mut next = finished;
+        while let Some((number, finished)) = next {
+            self.seat.finished(number, finished);
+            next = self.finished.try_recv().ok();
+        }
+    }
+
+    fn on_page(&mut self, page: Result<Page>) -> Result<()> {
+        match page {
+            Ok(page) => {
+                let now = self.ground.env.now().steady;
+                if self.reads_events && page.entries.is_empty() {
+                    // Ids that were never given: a store that lost its end jumps over them.
+                    self.seat.skip_to(page.head.next());
+                }
+                if let Some(due) = page.next_due {
+                    let at = now.after(due);
+                    self.promote_at = Some(self.promote_at.map_or(at, |known| known.min(at)));
+                }
+                self.page = Some((page, Views::new()));
+                Ok(())
+            }
+            Err(StoreError::Trimmed { first, .. }) => {
+                self.seat.skip_to(first);
+                Ok(())
+            }
+            Err(error @ (StoreError::NotFound { .. } | StoreError::Corrupt { .. })) => Err(error),
+            Err(error) => {
+                self.try_again(&error);
+                Ok(())
+            }
+        }
+    }
+
+    fn on_views(&mut self, views: Result<Views>) {
+        match (views, &mut self.page) {
+            (Ok(found), Some((_, views))) => views.extend(found),
+            (Ok(_), None) => {}
+            (Err(error), _) => self.try_again(&error),
+        }
+    }
+
+    fn on_loaded(&mut self, loaded: Result<Loaded>) {
+        let now = self.ground.env.now();
+        match loaded {
+            Ok(loaded) => {
+                if let Some(due) = loaded.next_due {
+                    let due = steady_of(due, now);
+                    self.lanes_due_at = Some(self.lanes_due_at.map_or(due, |known| known.min(due)));
+                }
+                for (view, page) in loaded.lanes {
+                    self.seat.load_lane(view, page, now);
+                }
+            }
+            Err(error) => {
+                self.try_again(&error);
+                self.lanes_due_at = Some(now.steady.after(TRY_AGAIN));
+            }
+        }
+    }
+
+    fn on_wish(&mut self, wish: Result<Option<Wish>>) {
+        match wish {
+            Ok(Some(wish)) => self.seat.grant(wish, self.ground.env.now()),
+            Ok(None) => self.seat.no_request(),
+            Err(error) => self.try_again(&error),
+        }
+    }
+
+    fn on_forwarded(&mut self, forwarded: Result<u64>) {
+        match forwarded {
+            Ok(number) => self.seat.emits_forwarded(number),
+            Err(error) => self.try_again(&error),
+        }
+    }
+
+    fn on_promoted(&mut self, promoted: Result<Promoted>) {
+        let now = self.ground.env.now().steady;
+        match promoted {
+            Ok(promoted) => {
+                self.look |= promoted.moved > 0;
+                self.promote_at = promoted.next.map(|next| now.after(next));
+            }
+            Err(error) => {
+                self.try_again(&error);
+                self.promote_at = Some(now.after(TRY_AGAIN));
+            }
+        }
+    }
+
+    fn try_again(&mut self, error: &StoreError) {
+        tracing::warn!(seat = %self.seat.id(), %error, "a call to the store is tried again");
+        self.read_after = self.ground.env.now().steady.after(TRY_AGAIN);
+        self.look = true;
+    }
+}
+
+fn steady_of(due: Due, now: Now) -> Steady {
+    match due {
+        Due::Steady(at) => at,
+        Due::Calendar(at) => now.steady.after(Duration::from_micros(at.0.saturating_sub(now.calendar.0))),
+    }
+}

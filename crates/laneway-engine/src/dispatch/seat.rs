@@ -1,0 +1,336 @@
+//! One seat as its owner sees it: what was read, what runs, what is gathered.
+//!
+//! Plain code, no I/O: the loop in `run` hands in what happened and asks what to do. The rules are in the files beside
+//! it: `intake` (pages), `turns` (what starts), `settle` (what a run came to), `requests` (what others ask for),
+//! `durable` (what follows once a commit is safe).
+//!
+//! Invariants:
+//! - an event is in memory, or passed, or beyond what was read
+//! - a lane's next event starts only when the end of the one before is durable
+//! - a lane with a record in the store has its events in its siding; those in memory are its beginning
+//! - nothing here outlives the fence: a fenced seat is dropped whole
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use laneway_core::limits::WINDOW_IDS;
+use laneway_core::store::{Resume, SeatStatus, Versioned};
+use laneway_core::{
+    Due, EventId, Fence, Key, LaneName, LaneRecord, Mode, Seat as SeatId, Steady, Timestamp, Window,
+};
+use laneway_lanes::table::ItemId;
+
+use super::settings::ProcessorSettings;
+use crate::commit::{Gathering, Prepared};
+use crate::handler::{Canceller, Progress};
+use crate::lane::{Book, LaneTurn, Records, Waiting};
+use crate::service::Now;
+
+/// Events in memory at most, unless more may run at once.
+const LOADED_MAX: usize = 8_192;
+/// Bytes of events in memory at most; one event may go beyond.
+const LOADED_BYTES_MAX: usize = 16 << 20;
+
+/// Number of a run of this seat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct RunNo(pub(super) u64);
+
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(super) id: SeatId,
+    pub(super) settings: Arc<ProcessorSettings>,
+    pub(super) mode: Mode,
+    pub(super) fence: Fence,
+    pub(super) status: SeatStatus,
+    /// What owners before had passed; only ids beyond `read_to` are looked up in it.
+    pub(super) passed_before: Window,
+    /// Every id up to this is durably passed.
+    pub(super) floor: EventId,
+    /// Last id read.
+    pub(super) read_to: EventId,
+    /// Last id of the shard, as far as known.
+    pub(super) head: EventId,
+    pub(super) book: Book,
+    pub(super) records: Records,
+    pub(super) gathering: Gathering<After>,
+    pub(super) in_flight: Option<InFlight>,
+    pub(super) runs: BTreeMap<RunNo, Active>,
+    pub(super) next_run: u64,
+    /// Runs that are over and not gathered yet.
+    pub(super) settling: VecDeque<(RunNo, Finished)>,
+    /// Turns whose start is durable: they were suspects.
+    pub(super) granted: VecDeque<LaneTurn>,
+    /// Ids up to this may have been running when an owner before came to a bad end (contract 1.5).
+    pub(super) suspects_to: EventId,
+    /// States that became durable since the read under way was sent: what it brings may be older.
+    pub(super) fresh_states: HashMap<Key, Option<Versioned>>,
+    pub(super) requests: Requests,
+    /// Last number given in the outbox.
+    pub(super) emitted: u64,
+    /// Outbox rows up to this have reached their shard, durably noted or not.
+    pub(super) forwarded: u64,
+    pub(super) forwarded_durable: u64,
+    /// Lanes whose record changed since the look-up under way was sent.
+    pub(super) changed_lanes: BTreeSet<LaneName>,
+    /// Events that were moved to a siding before they were read.
+    pub(super) sided_unread: BTreeSet<EventId>,
+    /// Lanes to be loaded from their siding.
+    pub(super) wanted_lanes: VecDeque<LaneName>,
+    /// When the next lane that was held up is due.
+    pub(super) next_due: Option<Due>,
+    pub(super) stage: Stage,
+}
+
+/// What a seat is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Working,
+    /// It takes no new turns.
+    Draining,
+    /// Nothing runs any more, and its last commit says so.
+    Leaving,
+    /// The processor begins anew on this shard as soon as nothing runs.
+    Resetting,
+    /// It has begun anew: nothing in memory is true any more.
+    BeganAnew,
+}
+
+/// How far the requests of a seat are.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    /// Highest number known to exist.
+    pub(super) filed: u64,
+    /// Highest number that had its effect, durably or gathered.
+    pub(super) applied: u64,
+    /// Cancels of runs that have not answered yet: number and event.
+    pub(super) waiting: Option<(u64, EventId)>,
+}
+
+/// A commit on its way.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    pub(super) after: Vec<After>,
+    pub(super) lanes: Vec<LaneName>,
+}
+
+/// What follows when a commit is durable.
+#[derive(Debug)]
+pub(crate) enum After {
+    /// The lane may go on: its running event has ended, and those that ran and ended with it.
+    Finish { turn: LaneTurn },
+    /// The lane is held up in the store: it leaves memory.
+    Block { turn: LaneTurn },
+    /// A suspect may run now.
+    Grant { turn: LaneTurn },
+    /// States that are durable now.
+    States(Vec<(Key, Option<Versioned>)>),
+    /// The processor began anew on this shard: nothing in memory is true any more.
+    Reset,
+}
+
+/// A run under way.
+#[derive(Debug)]
+pub(crate) struct Active {
+    pub(super) lanes: Vec<ActiveLane>,
+    pub(super) canceller: Canceller,
+    pub(super) since: Now,
+    /// Its lane records tell of it.
+    pub(super) shown: bool,
+}
+
+/// One lane of a run under way.
+#[derive(Debug)]
+pub(crate) struct ActiveLane {
+    pub(super) turn: LaneTurn,
+    /// Events that run with the turn's, in order (a lane batch).
+    pub(super) also: Vec<(ItemId, Arc<Waiting>)>,
+    pub(super) attempt: u32,
+    pub(super) progress: Progress,
+    /// Why the run was asked to stop.
+    pub(super) stop: Option<Stop>,
+}
+
+/// Why a run was asked to stop: how its event ends unless it is done after all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Cancel,
+    Supersede(EventId),
+}
+
+impl ActiveLane {
+    pub(super) fn events(&self) -> impl Iterator<Item = &Arc<Waiting>> {
+        std::iter::once(&self.turn.payload).chain(self.also.iter().map(|(_, waiting)| waiting))
+    }
+}
+
+/// A run that is over.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    /// One answer per lane of the run.
+    pub(crate) answers: Vec<Prepared>,
+    pub(crate) started_at: Timestamp,
+}
+
+impl Seat {
+    /// A seat just seized. `records`: the lanes that have a record, if they are not too many.
+    pub(crate) fn new(
+        id: SeatId,
+        settings: Arc<ProcessorSettings>,
+        mode: Mode,
+        resume: Resume,
+        records: Records,
+    ) -> Self {
+        let progress = resume.progress;
+        let floor = progress.window.floor();
+        let ceiling = progress.window.ceiling();
+        Self {
+            id,
+            settings,
+            mode,
+            fence: progress.fence,
+            status: progress.status,
+            // Only what was within the window can have been started.
+            suspects_to: if progress.clean { EventId(0) } else { resume.head.min(ceiling) },
+            passed_before: progress.window,
+            floor,
+            read_to: floor,
+            head: resume.head,
+            book: Book::new(),
+            records,
+            gathering: Gathering::default(),
+            in_flight: None,
+            runs: BTreeMap::new(),
+            next_run: 1,
+            settling: VecDeque::new(),
+            granted: VecDeque::new(),
+            fresh_states: HashMap::new(),
+            requests: Requests {
+                filed: resume.request_no,
+                applied: progress.requests_applied,
+                waiting: None,
+            },
+            emitted: progress.emitted,
+            forwarded: progress.forwarded,
+            forwarded_durable: progress.forwarded,
+            changed_lanes: BTreeSet::new(),
+            sided_unread: BTreeSet::new(),
+            wanted_lanes: VecDeque::new(),
+            next_due: None,
+            stage: Stage::Working,
+        }
+    }
+
+    pub(crate) fn id(&self) -> SeatId {
+        self.id
+    }
+
+    pub(crate) fn fence(&self) -> Fence {
+        self.fence
+    }
+
+    /// After which event to read next, and how many; none while memory or the window is full.
+    pub(crate) fn wants_read(&self) -> (EventId, usize) {
+        let room = self.loaded_max().saturating_sub(self.book.len());
+        let window = (self.floor.0 + WINDOW_IDS).saturating_sub(self.read_to.0);
+        let limit = room.min(usize::try_from(window).unwrap_or(usize::MAX));
+        let full = self.book.bytes() >= LOADED_BYTES_MAX || self.gathering.is_enough() || self.is_draining();
+        let stands = full || self.status == SeatStatus::Halted;
+        (self.read_to, if stands { 0 } else { limit })
+    }
+
+    pub(super) fn loaded_max(&self) -> usize {
+        LOADED_MAX.max(2 * self.settings.concurrency)
+    }
+
+    /// Whether there may be more to read than was read.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.read_to < self.head
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.runs.is_empty()
+            && self.settling.is_empty()
+            && self.in_flight.is_none()
+            && self.gathering.is_empty()
+    }
+
+    /// Takes no new turns from now on. Once nothing runs, the last commit says so.
+    pub(crate) fn drain(&mut self) {
+        match self.stage {
+            Stage::Working => self.stage = Stage::Draining,
+            Stage::Draining if self.is_quiet() => {
+                self.gathering.clean();
+                self.stage = Stage::Leaving;
+            }
+            Stage::Draining | Stage::Leaving | Stage::Resetting | Stage::BeganAnew => {}
+        }
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.stage != Stage::Working
+    }
+
+    /// Whether its last commit is durable.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.stage == Stage::Leaving && self.is_quiet()
+    }
+
+    /// Whether nothing in memory is true any more.
+    pub(crate) fn wants_restart(&self) -> bool {
+        self.stage == Stage::BeganAnew
+    }
+
+    /// Whether pages are to come with the states of their lanes.
+    pub(crate) fn reads_states(&self) -> bool {
+        self.settings.uses_state || self.mode == Mode::Latest
+    }
+
+    /// Whether lanes that are due may be looked for: not while records are changing, which would show them again.
+    pub(crate) fn may_look_for_due(&self) -> bool {
+        self.in_flight.is_none() && self.gathering.is_empty() && self.book.len() < self.loaded_max()
+    }
+
+    /// When the next waiting event expires.
+    pub(crate) fn next_expiry(&self) -> Option<Steady> {
+        self.book.next_expiry().map(|tick| Steady(tick.as_micros()))
+    }
+
+    /// When the next lane that was held up since the last time is due.
+    pub(crate) fn take_next_due(&mut self) -> Option<Due> {
+        self.next_due.take()
+    }
+
+    /// Events up to this are gone by retention: nobody had to process them here.
+    pub(crate) fn skip_to(&mut self, first: EventId) {
+        self.read_to = self.read_to.max(EventId(first.0.saturating_sub(1)));
+    }
+
+    /// The number after which emits are to be forwarded.
+    pub(crate) fn wants_forward(&self) -> Option<u64> {
+        (self.emitted > self.forwarded).then_some(self.forwarded)
+    }
+
+    /// The next lane of which more is to be loaded from its siding; those whose record is just changing wait.
+    pub(crate) fn next_wanted_lane(&mut self) -> Option<LaneName> {
+        let at = self.wanted_lanes.iter().position(|lane| self.may_load(lane))?;
+        self.wanted_lanes.remove(at)
+    }
+
+    /// The record of a lane in memory, or a new one.
+    pub(super) fn record_of(&self, lane: &LaneName) -> LaneRecord {
+        let known = self.book.memo(lane).and_then(|memo| memo.record.clone());
+        known.unwrap_or_else(|| LaneRecord::new(lane.clone()))
+    }
+
+    /// Changes the record of a lane in memory and gathers the change.
+    pub(super) fn put_record(&mut self, lane: &LaneName, record: Option<LaneRecord>) {
+        match &record {
+            Some(_) => self.records.insert(lane),
+            None => self.records.remove(lane),
+        }
+        self.changed_lanes.insert(lane.clone());
+        self.gathering.record(lane, record.clone());
+        self.book.memo_mut(lane).record = record;
+    }
+}

@@ -1,0 +1,105 @@
+//! What a processor was asked to be.
+
+use std::time::Duration;
+
+use laneway_core::{Refusal, StartAt};
+
+use crate::handler::Policy;
+
+/// How a processor runs its events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessorSettings {
+    /// Runs at the same time on this node. Default: 64.
+    pub concurrency: usize,
+    /// How long a run may take; then it is dropped and counts as failed. Default: no limit.
+    pub timeout: Option<Duration>,
+    /// What happens to failures.
+    pub policy: Policy,
+    /// How many events one call of the handler gets. Default: one.
+    pub batch: Batch,
+    /// Which types of events run, with `*` for any ending; the others pass by. Default: all.
+    pub types: Vec<String>,
+    /// Where a new processor begins. Default: the first event there is.
+    pub start: StartAt,
+    /// Events of one lane that may start before the one before is durably settled. Default: 0, strict.
+    pub run_ahead: u32,
+    /// Whether its handler uses lane states; without it pages come without them. Default: true.
+    pub uses_state: bool,
+    /// Latest mode: a newer event asks the running one of its lane to stop. Default: false.
+    pub supersede_running: bool,
+}
+
+/// How many events one call of a handler gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Batch {
+    /// One.
+    #[default]
+    One,
+    /// Up to so many of one lane, in order.
+    Lane {
+        /// At most.
+        max: usize,
+    },
+    /// The heads of up to so many lanes.
+    Lanes {
+        /// At most.
+        max: usize,
+    },
+}
+
+impl Default for ProcessorSettings {
+    fn default() -> Self {
+        Self {
+            concurrency: 64,
+            timeout: None,
+            policy: Policy::default(),
+            batch: Batch::One,
+            types: Vec::new(),
+            start: StartAt::Beginning,
+            run_ahead: 0,
+            uses_state: true,
+            supersede_running: false,
+        }
+    }
+}
+
+/// Most events of one call.
+const BATCH_MAX: usize = 1_000;
+
+impl ProcessorSettings {
+    /// Refuses what no processor can be; all faults at once.
+    pub fn check(&self) -> Result<(), Vec<Refusal>> {
+        let mut faults = Vec::new();
+        if self.concurrency == 0 || self.concurrency > 100_000 {
+            faults.push(Refusal::new("concurrency", self.concurrency.to_string(), "1 to 100,000"));
+        }
+        if self.policy.max_attempts == 0 {
+            faults.push(Refusal::new("max_attempts", "0", "at least 1: it counts the first attempt"));
+        }
+        if self.policy.crashes_max == 0 {
+            faults.push(Refusal::new("crashes_max", "0", "at least 1"));
+        }
+        if self.policy.backoff > self.policy.backoff_max {
+            let limit = format!("at most backoff_max, {:?}", self.policy.backoff_max);
+            faults.push(Refusal::new("backoff", format!("{:?}", self.policy.backoff), limit));
+        }
+        if let Batch::Lane { max } | Batch::Lanes { max } = self.batch
+            && !(1..=BATCH_MAX).contains(&max)
+        {
+            faults.push(Refusal::new("batch max", max.to_string(), format!("1 to {BATCH_MAX}")));
+        }
+        if self.timeout == Some(Duration::ZERO) {
+            faults.push(Refusal::new("timeout", "0", "more than nothing (leave it out for no limit)"));
+        }
+        if faults.is_empty() { Ok(()) } else { Err(faults) }
+    }
+
+    /// Whether events of this type run here.
+    pub(crate) fn wants(&self, kind: &str) -> bool {
+        self.types.is_empty()
+            || self.types.iter().any(|wanted| match wanted.strip_suffix('*') {
+                Some(beginning) => kind.starts_with(beginning),
+                None => wanted == kind,
+            })
+    }
+}

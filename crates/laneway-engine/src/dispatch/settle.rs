@@ -1,0 +1,294 @@
+//! Settle: what a run came to goes into the next commit.
+
+use std::sync::Arc;
+
+use super::seat::{ActiveLane, After, Finished, RunNo, Seat, Stop};
+use crate::commit::Prepared;
+use crate::handler::{Decision, Failure, LastDone, OnFailure, Retry, StateChange};
+use crate::lane::{LaneTurn, Waiting, open_state, seal_state};
+use crate::service::{Env, Now};
+use bytes::Bytes;
+use laneway_core::store::{DeadLetter, Ending, JobEnd, JobResult, SeatStatus, Versioned};
+use laneway_core::{Block, Due, Event, EventId, JobMark, LaneName, LaneRecord, Mode, Terminal, Timestamp};
+
+/// How an event ends, other than by a run that is done.
+#[derive(Debug, Clone)]
+pub(crate) struct End {
+    pub(super) terminal: Terminal,
+    pub(super) reason: String,
+    pub(super) winner: Option<EventId>,
+    pub(super) attempts: u32,
+    pub(super) started_at: Option<Timestamp>,
+}
+
+impl End {
+    pub(super) fn new(terminal: Terminal, reason: impl Into<String>) -> Self {
+        Self { terminal, reason: reason.into(), winner: None, attempts: 0, started_at: None }
+    }
+
+    pub(super) fn superseded(winner: EventId) -> Self {
+        Self { winner: Some(winner), ..Self::new(Terminal::Superseded, format!("by event {winner}")) }
+    }
+
+    pub(super) fn of(&self, id: EventId) -> Ending {
+        Ending { id, end: self.terminal, reason: Bytes::from(self.reason.clone()), winner: self.winner }
+    }
+}
+
+impl Seat {
+    /// A run is over. It is gathered when there is room in the next commit.
+    pub(crate) fn finished(&mut self, run: RunNo, finished: Finished) {
+        self.settling.push_back((run, finished));
+    }
+
+    /// Gathers runs that are over, as far as the next commit has room.
+    pub(crate) fn settle(&mut self, env: &Env, now: Now) {
+        for waiting in self.book.expired(now) {
+            let lane = crate::lane::name_of(&waiting.event);
+            self.end(&lane, &waiting, End::new(Terminal::Expired, "not started within its ttl"));
+        }
+        while !self.gathering.is_enough()
+            && let Some((number, finished)) = self.settling.pop_front()
+        {
+            let Some(active) = self.runs.remove(&number) else { continue };
+            for (lane, answer) in active.lanes.into_iter().zip(finished.answers) {
+                self.settle_lane(env, now, lane, answer, finished.started_at);
+            }
+        }
+    }
+
+    fn settle_lane(
+        &mut self,
+        env: &Env,
+        now: Now,
+        active: ActiveLane,
+        answer: Prepared,
+        started_at: Timestamp,
+    ) {
+        let (lane, attempt) = (active.turn.key.clone(), active.attempt);
+        let events: Vec<Arc<Waiting>> = active.events().map(Arc::clone).collect();
+        let done = answer.done.len().min(events.len());
+        let attempts = |index| if index == 0 { attempt } else { 1 };
+        for (index, (waiting, result)) in events.iter().zip(answer.done).enumerate() {
+            self.pass(&lane, waiting);
+            self.gathering.emit(result.emits);
+            let end = End {
+                attempts: attempts(index),
+                started_at: Some(started_at),
+                ..End::new(Terminal::Done, "")
+            };
+            self.end_job(waiting.event.id, waiting.event.job, &end, result.result);
+        }
+        if done > 0 {
+            self.write_state(&lane, &events[done - 1].event, answer.state);
+        }
+        let Some(failing) = events.get(done).map(Arc::clone) else {
+            return self.finish_lane(active.turn);
+        };
+        let silent = || Failure {
+            error: "the handler answered neither done nor failed".to_owned(),
+            retry: Retry::ByPolicy,
+        };
+        let failure = match (active.stop, answer.failure) {
+            (Some(stop), _) => {
+                let end = match stop {
+                    Stop::Cancel => End::new(Terminal::Cancelled, "cancelled while running"),
+                    Stop::Supersede(winner) => End::superseded(winner),
+                };
+                self.end(
+                    &lane,
+                    &failing,
+                    End { attempts: attempts(done), started_at: Some(started_at), ..end },
+                );
+                return self.finish_lane(active.turn);
+            }
+            // It said nothing about the rest: those events wait on.
+            (None, None) if done > 0 => return self.finish_lane(active.turn),
+            (None, failure) => failure.unwrap_or_else(silent),
+        };
+        let failed = Failed { failing, attempts: attempts(done), failure, started_at };
+        self.fail(env, now, active.turn, failed);
+    }
+
+    fn fail(&mut self, env: &Env, now: Now, turn: LaneTurn, failed: Failed) {
+        let lane = turn.key.clone();
+        let Failed { failing, attempts, failure, started_at } = failed;
+        let cause = Bytes::from(failure.error.clone());
+        let record =
+            LaneRecord { head: Some(failing.event.id), attempts, started: false, ..self.record_of(&lane) };
+        let end = End {
+            attempts,
+            started_at: Some(started_at),
+            ..End::new(Terminal::Failed, failure.error.clone())
+        };
+        match self.settings.policy.decide(attempts, &failure, env.chance()) {
+            Decision::RetryAfter(wait) => {
+                let due = Due::Steady(now.steady.after(wait));
+                self.block(turn, Block::Retry { due, cause }, record);
+            }
+            Decision::GiveUp(OnFailure::Park) => {
+                self.block(turn, Block::Parked { cause, at: now.calendar }, record);
+            }
+            Decision::GiveUp(OnFailure::Halt) => {
+                self.status = SeatStatus::Halted;
+                self.gathering.status(SeatStatus::Halted);
+                self.block(turn, Block::Parked { cause, at: now.calendar }, record);
+            }
+            Decision::GiveUp(OnFailure::Drop) => {
+                let end = End { reason: format!("dropped: {}", end.reason), ..end };
+                self.end(&lane, &failing, end);
+                self.finish_lane(turn);
+            }
+            Decision::GiveUp(OnFailure::DeadLetter) => {
+                self.bury(&lane, &failing, end);
+                self.finish_lane(turn);
+            }
+            Decision::GiveUp(OnFailure::DeadLetterLane) => {
+                let since = failing.event.id;
+                self.bury(&lane, &failing, end);
+                let behind = self.book.behind(&lane, usize::MAX);
+                for (_, waiting) in behind.iter().filter(|(_, waiting)| !waiting.has_ended()) {
+                    self.bury(&lane, waiting, diverted(since));
+                }
+                let record = LaneRecord { head: None, attempts: 0, ..record };
+                self.block(turn, Block::Diverting { since }, record);
+            }
+        }
+    }
+
+    /// The lane's run is over and its events ended: it may go on once that is durable.
+    fn finish_lane(&mut self, turn: LaneTurn) {
+        self.tidy_record(&turn.key);
+        self.gathering.then(After::Finish { turn });
+    }
+
+    /// A lane without anything in its siding, and whose head begins anew, is plain again.
+    fn tidy_record(&mut self, lane: &LaneName) {
+        let Some(memo) = self.book.memo(lane) else { return };
+        let Some(record) = memo.record.clone() else { return };
+        let siding_is_empty = memo.sided == 0 && !memo.more;
+        // A pause outlasts what waits.
+        let stays = matches!(record.block, Some(Block::Paused { .. } | Block::Diverting { .. }));
+        let next = LaneRecord { head: None, attempts: 0, crashes: 0, started: false, ..record };
+        self.put_record(lane, (stays || !siding_is_empty).then_some(next));
+    }
+
+    /// Holds a lane up in the store: everything of it in memory joins its siding, and it leaves memory.
+    pub(super) fn block(&mut self, turn: LaneTurn, block: Block, record: LaneRecord) {
+        let lane = turn.key.clone();
+        // A pause that came while it ran outlasts the run.
+        let paused =
+            self.book.memo(&lane).and_then(|memo| memo.record.as_ref()).and_then(|record| {
+                record.block.clone().filter(|block| matches!(block, Block::Paused { .. }))
+            });
+        let block = paused.unwrap_or(block);
+        if let Some(due) = block.due() {
+            self.next_due = Some(self.next_due.map_or(due, |known| known.min(due)));
+        }
+        let record = LaneRecord { block: Some(block), ..record };
+        let all = std::iter::once(Arc::clone(&turn.payload));
+        let all = all.chain(self.book.behind(&lane, usize::MAX).into_iter().map(|(_, waiting)| waiting));
+        for waiting in all.filter(|waiting| !waiting.has_ended()).collect::<Vec<_>>() {
+            if waiting.side() {
+                self.gathering.side(&lane, waiting.event.id);
+            }
+        }
+        self.put_record(&lane, Some(record));
+        self.gathering.then(After::Block { turn });
+    }
+
+    /// An event in memory ends.
+    pub(super) fn end(&mut self, lane: &LaneName, waiting: &Arc<Waiting>, end: End) {
+        self.pass(lane, waiting);
+        self.gathering.ending(end.of(waiting.event.id));
+        self.end_job(waiting.event.id, waiting.event.job, &end, JobResult::None);
+    }
+
+    fn pass(&mut self, lane: &LaneName, waiting: &Arc<Waiting>) {
+        waiting.end();
+        if !waiting.is_sided() {
+            self.gathering.pass(waiting.event.id);
+            return;
+        }
+        self.gathering.unside(lane, waiting.event.id);
+        let memo = self.book.memo_mut(lane);
+        memo.sided = memo.sided.saturating_sub(1);
+        let record = memo.record.clone();
+        self.gathering.record(lane, record);
+    }
+
+    /// A failed event is kept aside.
+    fn bury(&mut self, lane: &LaneName, waiting: &Arc<Waiting>, end: End) {
+        self.gathering.dead(dead_letter(&waiting.event, &end));
+        self.end(lane, waiting, end);
+    }
+
+    /// An event of a diverting lane that was not in memory goes to the dead letters.
+    pub(super) fn divert(&mut self, event: &Event, since: EventId) {
+        let end = diverted(since);
+        self.gathering.dead(dead_letter(event, &end));
+        self.end_unread(event.id, event.job, end);
+    }
+
+    fn our_job(&self, job: Option<JobMark>) -> Option<JobMark> {
+        job.filter(|job| job.responder == self.id.processor)
+    }
+
+    pub(super) fn end_job(&mut self, id: EventId, job: Option<JobMark>, end: &End, result: JobResult) {
+        let Some(mark) = self.our_job(job) else { return };
+        self.gathering.job(JobEnd {
+            id,
+            end: end.terminal,
+            error: Bytes::from(end.reason.clone()),
+            attempts: end.attempts,
+            started_at: end.started_at,
+            finished_at: Timestamp(0),
+            result,
+            keep: mark.keep,
+        });
+    }
+
+    /// The lane's state after its event was done.
+    fn write_state(&mut self, lane: &LaneName, last: &Event, change: StateChange) {
+        let LaneName::Key(key) = lane else { return };
+        let stored = self.book.memo(lane).and_then(|memo| memo.state.clone());
+        let version = stored.as_ref().map_or(0, |stored| stored.version) + 1;
+        let bytes = match (self.mode, change) {
+            (Mode::Queue, StateChange::Keep) => return,
+            (Mode::Queue, StateChange::Set(bytes)) => Some(bytes),
+            (Mode::Queue, StateChange::Remove) => None,
+            (Mode::Latest, change) => {
+                let before = stored.and_then(|stored| open_state(stored.bytes).1);
+                let state = match change {
+                    StateChange::Keep => before,
+                    StateChange::Set(bytes) => Some(bytes),
+                    StateChange::Remove => None,
+                };
+                let generation = last.generation.unwrap_or(0);
+                let done = LastDone { id: last.id, incarnation: last.incarnation, generation };
+                Some(seal_state(done, state.as_ref()))
+            }
+        };
+        let state = bytes.clone().map(|bytes| Versioned { version, bytes });
+        self.gathering.state(key, bytes);
+        self.book.memo_mut(lane).state = state.clone();
+        self.gathering.then(After::States(vec![(key.clone(), state)]));
+    }
+}
+
+/// An event whose run failed.
+struct Failed {
+    failing: Arc<Waiting>,
+    attempts: u32,
+    failure: Failure,
+    started_at: Timestamp,
+}
+
+fn diverted(since: EventId) -> End {
+    End::new(Terminal::Failed, format!("its lane diverts since event {since}"))
+}
+
+fn dead_letter(event: &Event, end: &End) -> DeadLetter {
+    let cause = Bytes::from(end.reason.clone());
+    DeadLetter { event: event.clone(), cause, attempts: end.attempts, at: Timestamp(0) }
+}

@@ -1,0 +1,207 @@
+//! Turns: which heads start now, and what must be durable before they may.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_core::store::SeatStatus;
+use laneway_core::{Block, Due, Event, LaneName, LaneRecord, Mode, RunFence, Steady};
+use laneway_lanes::table::ItemId;
+
+use super::seat::{Active, ActiveLane, After, RunNo, Seat, Stop};
+use super::settings::Batch;
+use super::settle::End;
+use crate::handler::{CancelToken, Canceller, LaneRun, Progress};
+use crate::lane::{LaneTurn, Waiting, open_state};
+use crate::service::Now;
+
+/// From when on a run shows in the store.
+const LONG_RUN: Duration = Duration::from_secs(1);
+
+/// A run to be started.
+#[derive(Debug)]
+pub(crate) struct NewRun {
+    pub(crate) number: RunNo,
+    pub(crate) lanes: Vec<LaneRun>,
+    pub(crate) cancel: CancelToken,
+}
+
+impl Seat {
+    /// Whether a free place would be used.
+    pub(crate) fn can_start(&self) -> bool {
+        self.may_start() && (!self.granted.is_empty() || self.book.can_start())
+    }
+
+    fn may_start(&self) -> bool {
+        self.status == SeatStatus::Run && !self.is_draining() && !self.gathering.is_enough()
+    }
+
+    /// Starts one run, if any may start.
+    pub(crate) fn start_run(&mut self, now: Now) -> Option<NewRun> {
+        if !self.may_start() {
+            return None;
+        }
+        let mut lanes = Vec::new();
+        let lanes_max = if let Batch::Lanes { max } = self.settings.batch { max } else { 1 };
+        while lanes.len() < lanes_max
+            && let Some(turn) = self.next_turn(now)
+        {
+            lanes.push(self.activate(turn));
+        }
+        if lanes.is_empty() {
+            return None;
+        }
+        let number = RunNo(self.next_run);
+        self.next_run += 1;
+        let canceller = Canceller::new();
+        let cancel = canceller.token();
+        let runs = lanes.iter().map(|lane| self.lane_run(lane)).collect();
+        self.runs.insert(number, Active { lanes, canceller, since: now, shown: false });
+        Some(NewRun { number, lanes: runs, cancel })
+    }
+
+    fn next_turn(&mut self, now: Now) -> Option<LaneTurn> {
+        loop {
+            if let Some(turn) = self.granted.pop_front() {
+                return Some(turn);
+            }
+            let turn = self.book.start(now)?;
+            if let Some(turn) = self.admit(turn, now) {
+                return Some(turn);
+            }
+        }
+    }
+
+    /// Checks a head before it runs: it may have to wait for its time, for a durable start, or not run at all.
+    fn admit(&mut self, turn: LaneTurn, now: Now) -> Option<LaneTurn> {
+        let (lane, event) = (turn.key.clone(), &turn.payload.event);
+        if let Some(due) = event.hold_until
+            && !is_due(due, now)
+        {
+            let record = self.record_of(&lane);
+            self.block(turn, Block::Hold { due }, record);
+            return None;
+        }
+        if self.mode == Mode::Latest
+            && let Some(last) = self.last_done(&lane)
+            && (last.incarnation, Some(last.generation)) == (event.incarnation, event.generation)
+        {
+            let waiting = Arc::clone(&turn.payload);
+            self.end(&lane, &waiting, End::superseded(last.id));
+            self.gathering.then(After::Finish { turn });
+            return None;
+        }
+        if event.id <= self.suspects_to {
+            // Its start is made durable first, so that a crash knows whom to suspect.
+            let mut record = self.record_of(&lane);
+            record.block = Some(Block::Running { since: now.calendar, progress: bytes::Bytes::new() });
+            record.head = Some(event.id);
+            record.started = true;
+            self.put_record(&lane, Some(record));
+            self.gathering.then(After::Grant { turn });
+            return None;
+        }
+        Some(turn)
+    }
+
+    fn activate(&mut self, turn: LaneTurn) -> ActiveLane {
+        let also = match self.settings.batch {
+            Batch::Lane { max } => self.batch_behind(&turn, max - 1),
+            Batch::One | Batch::Lanes { .. } => Vec::new(),
+        };
+        let attempt = 1 + self
+            .book
+            .memo(&turn.key)
+            .and_then(|memo| memo.record.as_ref())
+            .map_or(0, |record| record.attempts);
+        ActiveLane { turn, also, attempt, progress: Progress::default(), stop: None }
+    }
+
+    /// Events that run with the head. One that must not start yet ends the batch before it.
+    fn batch_behind(&self, turn: &LaneTurn, max: usize) -> Vec<(ItemId, Arc<Waiting>)> {
+        let mut behind = self.book.behind(&turn.key, max);
+        let whole = behind.iter().position(|(_, waiting)| {
+            waiting.event.hold_until.is_some() || waiting.event.id <= self.suspects_to
+        });
+        behind.truncate(whole.unwrap_or(behind.len()));
+        behind
+    }
+
+    fn lane_run(&self, lane: &ActiveLane) -> LaneRun {
+        let events: Vec<Event> = lane.events().map(|waiting| waiting.event.clone()).collect();
+        let fence = RunFence { term: self.fence.term, id: events[0].id, attempt: lane.attempt };
+        let stored = self.book.memo(&lane.turn.key).and_then(|memo| memo.state.clone());
+        let (mut state, mut last_done) = (stored.clone(), None);
+        if self.mode == Mode::Latest
+            && let Some(stored) = stored
+        {
+            let (last, bytes) = open_state(stored.bytes);
+            last_done = last;
+            state = bytes.map(|bytes| laneway_core::store::Versioned { version: stored.version, bytes });
+        }
+        LaneRun { events, attempt: lane.attempt, fence, state, last_done, progress: lane.progress.clone() }
+    }
+
+    pub(super) fn last_done(&self, lane: &LaneName) -> Option<crate::handler::LastDone> {
+        let state = self.book.memo(lane)?.state.as_ref()?;
+        open_state(state.bytes.clone()).0
+    }
+
+    /// Asks the run of a lane to stop. Answers whether one runs.
+    pub(super) fn stop_running(&mut self, lane: &LaneName, why: Stop) -> bool {
+        for active in self.runs.values_mut() {
+            let Some(running) = active.lanes.iter_mut().find(|running| running.turn.key == *lane) else {
+                continue;
+            };
+            // A cancel is not taken back by a newer event.
+            if running.stop != Some(Stop::Cancel) {
+                running.stop = Some(why);
+            }
+            active.canceller.cancel();
+            return true;
+        }
+        false
+    }
+
+    /// Runs that have taken long are told to the store, with their progress (contract 3.21). Those told before are told
+    /// again only when a commit is made anyway.
+    pub(super) fn show_long_runs(&mut self, now: Now) {
+        let anyway = !self.gathering.is_empty();
+        let mut records = Vec::new();
+        for active in self.runs.values_mut() {
+            if now.steady < active.since.steady.after(LONG_RUN) || (active.shown && !anyway) {
+                continue;
+            }
+            active.shown = true;
+            let since = active.since.calendar;
+            records.extend(active.lanes.iter().map(|lane| {
+                let block = Block::Running { since, progress: lane.progress.last() };
+                (lane.turn.key.clone(), lane.turn.payload.event.id, block)
+            }));
+        }
+        for (lane, head, block) in records {
+            let record = self.record_of(&lane);
+            let stays = matches!(record.block, Some(Block::Paused { .. } | Block::Diverting { .. }));
+            if !stays && record.block.as_ref() != Some(&block) {
+                self.put_record(&lane, Some(LaneRecord { block: Some(block), head: Some(head), ..record }));
+            }
+        }
+    }
+
+    /// When the next run will have taken long.
+    pub(crate) fn next_long_run(&self) -> Option<Steady> {
+        let young = self.runs.values().filter(|active| !active.shown);
+        young.map(|active| active.since.steady.after(LONG_RUN)).min()
+    }
+
+    /// Asks every run to stop: the seat is lost, or its drain has taken too long.
+    pub(crate) fn stop_all(&self) {
+        self.runs.values().for_each(|active| active.canceller.cancel());
+    }
+}
+
+pub(super) fn is_due(due: Due, now: Now) -> bool {
+    match due {
+        Due::Steady(at) => at <= now.steady,
+        Due::Calendar(at) => at <= now.calendar,
+    }
+}

@@ -1,0 +1,212 @@
+//! Puts the parts together; the only file that knows all of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use laneway_core::store::Define;
+use laneway_core::{
+    Documents, Partition, Refusal, Seat, Store, StoreError, StreamInfo, StreamSettings, Wakeups,
+};
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+
+use crate::dispatch::{Ground, Order, ProcessorSettings, own};
+use crate::handler::Handler;
+use crate::job::Jobs;
+use crate::log::{Catalogue, CatalogueError, Producer};
+use crate::service::Env;
+
+/// The three seams of a store.
+#[derive(Clone)]
+pub struct Stores {
+    /// Events, seats and jobs.
+    pub store: Arc<dyn Store>,
+    /// Small versioned values.
+    pub documents: Arc<dyn Documents>,
+    /// Hints that something changed.
+    pub wakeups: Arc<dyn Wakeups>,
+}
+
+/// A running engine on one node. Cheap to clone; all clones are the same engine.
+#[derive(Clone)]
+pub struct Engine {
+    env: Env,
+    stores: Stores,
+    catalogue: Arc<Catalogue>,
+    producer: Producer,
+    jobs: Jobs,
+    running: Arc<Mutex<HashMap<String, Processing>>>,
+}
+
+/// A processor that runs on this node.
+struct Processing {
+    order: watch::Sender<Order>,
+    seats: Vec<JoinHandle<()>>,
+}
+
+/// Why something could not be defined or started.
+#[derive(Debug, thiserror::Error)]
+pub enum DefineError {
+    /// The settings are out of range; all faults at once.
+    #[error("{}", faults(.0))]
+    Settings(Vec<Refusal>),
+    /// This processor runs here already.
+    #[error("processor {0:?} runs on this node already")]
+    AlreadyRuns(String),
+    /// The stream is not to be had.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// The store could not.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn faults(refusals: &[Refusal]) -> String {
+    refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl Engine {
+    /// An engine on these stores. Runs nothing yet.
+    pub fn new(stores: Stores, env: Env) -> Self {
+        let catalogue = Arc::new(Catalogue::new(Arc::clone(&stores.store)));
+        let producer = Producer::new(env.clone(), Arc::clone(&stores.store), Arc::clone(&catalogue));
+        let jobs = Jobs::new(
+            env.clone(),
+            Arc::clone(&stores.store),
+            Arc::clone(&stores.wakeups),
+            Arc::clone(&catalogue),
+            producer.clone(),
+        );
+        Self { env, stores, catalogue, producer, jobs, running: Arc::default() }
+    }
+
+    /// Where events are appended.
+    pub fn producer(&self) -> &Producer {
+        &self.producer
+    }
+
+    /// Where jobs are submitted and looked at.
+    pub fn jobs(&self) -> &Jobs {
+        &self.jobs
+    }
+
+    /// The streams there are.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// Time, chance and tasks.
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// The store underneath.
+    pub fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
+    /// Creates a stream, or changes the settings of one that is there.
+    pub async fn define_stream(
+        &self,
+        name: &str,
+        settings: StreamSettings,
+    ) -> Result<Arc<StreamInfo>, DefineError> {
+        settings.check().map_err(|refusal| DefineError::Settings(vec![refusal]))?;
+        let expect = match self.catalogue.stream(name).await {
+            Ok(info) if info.settings == settings => return Ok(info),
+            Ok(info) => Some(info.version),
+            Err(CatalogueError::NoStream(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let define = Define::Stream { name: name.to_owned(), expect, settings };
+        let defined = self.catalogue.define(define).await?;
+        defined.ok_or_else(|| CatalogueError::NoStream(name.to_owned()).into())
+    }
+
+    /// Registers a processor and runs it on this node until it is stopped.
+    pub async fn process(
+        &self,
+        name: &str,
+        stream: &str,
+        settings: ProcessorSettings,
+        handler: Arc<dyn Handler>,
+    ) -> Result<(), DefineError> {
+        settings.check().map_err(DefineError::Settings)?;
+        if self.running.lock().contains_key(name) {
+            return Err(DefineError::AlreadyRuns(name.to_owned()));
+        }
+        let info = self.catalogue.stream(stream).await?;
+        let define = Define::Processor {
+            stream: info.id,
+            name: name.to_owned(),
+            start: settings.start,
+            settings: bytes::Bytes::new(),
+        };
+        self.catalogue.define(define).await?;
+        let (info, processor) = self.catalogue.processor(name).await?;
+        let ground = Ground {
+            env: self.env.clone(),
+            store: Arc::clone(&self.stores.store),
+            wakeups: Arc::clone(&self.stores.wakeups),
+            catalogue: Arc::clone(&self.catalogue),
+            handler,
+            places: Arc::new(Semaphore::new(settings.concurrency)),
+            stream: Arc::from(stream),
+            processor: Arc::from(name),
+            timeout: settings.timeout,
+        };
+        let (order, orders) = watch::channel(Order::Run);
+        let settings = Arc::new(settings);
+        let seats = (0..info.settings.partitions).map(|partition| {
+            let seat = Seat { shard: info.shard(Partition(partition)), processor };
+            let (ground, settings) = (ground.clone(), Arc::clone(&settings));
+            let mode = info.settings.mode;
+            self.env.spawn(own(ground, seat, settings, mode, orders.clone()))
+        });
+        let seats = seats.collect();
+        self.running.lock().insert(name.to_owned(), Processing { order, seats });
+        Ok(())
+    }
+
+    /// Takes no new turns, lets what runs finish, and after `within` asks the rest to stop.
+    ///
+    /// Nothing is lost: what did not finish runs again at the next start.
+    pub async fn drain(&self, within: Duration) {
+        let running: Vec<Processing> =
+            self.running.lock().drain().map(|(_, processing)| processing).collect();
+        for processing in &running {
+            processing.order.send_replace(Order::Drain);
+        }
+        let orders: Vec<_> = running.iter().map(|processing| processing.order.clone()).collect();
+        let all = async {
+            for processing in running {
+                for seat in processing.seats {
+                    if let Err(error) = seat.await {
+                        tracing::error!(%error, "a seat's loop came to a bad end");
+                    }
+                }
+            }
+        };
+        let late = async {
+            self.env.sleep(within).await;
+            for order in &orders {
+                order.send_replace(Order::Stop);
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            () = all => {}
+            () = late => {}
+        }
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let running: Vec<String> = self.running.lock().keys().cloned().collect();
+        formatter.debug_struct("Engine").field("processors", &running).finish_non_exhaustive()
+    }
+}

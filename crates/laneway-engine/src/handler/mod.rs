@@ -1,0 +1,19 @@
+//! Handlers: a turn becomes an answer, and the policy decides what a failure means.
+//!
+//! `types` is what user code sees, `policy` decides, `call` runs user code behind its deadline and panic fence.
+
+mod call;
+mod cancel;
+mod policy;
+mod progress;
+mod types;
+
+pub(crate) use call::call;
+pub use cancel::CancelToken;
+pub(crate) use cancel::Canceller;
+pub(crate) use policy::Decision;
+pub use policy::{OnFailure, Policy};
+pub use progress::Progress;
+pub use types::{
+    Done, Emission, Failure, Handler, LaneAnswer, LaneRun, LastDone, Retry, Run, Running, StateChange,
+};

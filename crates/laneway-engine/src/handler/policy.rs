@@ -1,0 +1,111 @@
+//! The failure policy: what becomes of an event whose run failed.
+//!
+//! Pure: chance is passed in.
+
+use std::time::Duration;
+
+use super::types::{Failure, Retry};
+
+/// How a processor treats failures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// Attempts at one event, the first included. Default: 5.
+    pub max_attempts: u32,
+    /// Wait after the first failed attempt; doubles with each. Default: 1 s.
+    pub backoff: Duration,
+    /// Longest wait. Default: 5 min.
+    pub backoff_max: Duration,
+    /// What happens after the last attempt. Default: park.
+    pub on_failure: OnFailure,
+    /// Crashes of the process with the event running, after which it is parked. Default: 3.
+    pub crashes_max: u32,
+}
+
+/// What happens to an event that is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnFailure {
+    /// It stays the head of its lane, which stops until somebody decides.
+    #[default]
+    Park,
+    /// It is kept aside and the lane goes on.
+    DeadLetter,
+    /// It and all later events of its lane are kept aside until redriven.
+    DeadLetterLane,
+    /// The processor stops on this partition.
+    Halt,
+    /// It ends failed; the lane goes on.
+    Drop,
+}
+
+/// What the policy says about one failed attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Another attempt after this time.
+    RetryAfter(Duration),
+    /// No other attempt.
+    GiveUp(OnFailure),
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            max_attempts: 5,
+            backoff: Duration::from_secs(1),
+            backoff_max: Duration::from_secs(300),
+            on_failure: OnFailure::Park,
+            crashes_max: 3,
+        }
+    }
+}
+
+impl Policy {
+    /// Decides after a failed attempt. `attempts` counts it; `chance` is between 0 and 1.
+    pub fn decide(&self, attempts: u32, failure: &Failure, chance: f64) -> Decision {
+        if failure.retry == Retry::Never || attempts >= self.max_attempts {
+            return Decision::GiveUp(self.on_failure);
+        }
+        Decision::RetryAfter(match failure.retry {
+            Retry::After(wait) => wait,
+            Retry::ByPolicy | Retry::Never => self.wait_after(attempts, chance),
+        })
+    }
+
+    /// Between half and all of the doubled wait, so that lanes that failed together do not come back together.
+    fn wait_after(&self, attempts: u32, chance: f64) -> Duration {
+        let doublings = attempts.saturating_sub(1).min(31);
+        let whole = self.backoff.saturating_mul(1 << doublings).min(self.backoff_max);
+        whole.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(attempts: u32, retry: Retry, chance: f64, expected: Decision) {
+        let policy = Policy { on_failure: OnFailure::DeadLetter, ..Policy::default() };
+        let failure = Failure { error: "boom".to_owned(), retry };
+        assert_eq!(policy.decide(attempts, &failure, chance), expected, "attempt {attempts}, {retry:?}");
+    }
+
+    #[test]
+    fn waits_double_up_to_the_longest_and_are_spread_by_chance() {
+        let after = |seconds| Decision::RetryAfter(Duration::from_secs_f64(seconds));
+        check(1, Retry::ByPolicy, 1.0, after(1.0));
+        check(1, Retry::ByPolicy, 0.0, after(0.5));
+        check(3, Retry::ByPolicy, 1.0, after(4.0));
+        let patient = Policy { max_attempts: 100, ..Policy::default() };
+        assert_eq!(patient.wait_after(60, 1.0), patient.backoff_max);
+    }
+
+    #[test]
+    fn the_handler_may_say_when_but_not_more_often_than_allowed() {
+        check(4, Retry::After(Duration::from_secs(9)), 0.0, Decision::RetryAfter(Duration::from_secs(9)));
+        check(5, Retry::After(Duration::from_secs(9)), 0.0, Decision::GiveUp(OnFailure::DeadLetter));
+    }
+
+    #[test]
+    fn a_permanent_error_is_given_up_at_once() {
+        check(1, Retry::Never, 0.0, Decision::GiveUp(OnFailure::DeadLetter));
+    }
+}

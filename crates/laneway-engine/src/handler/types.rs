@@ -1,0 +1,155 @@
+//! What a handler is given and what it answers, as bytes.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use laneway_core::store::Versioned;
+use laneway_core::{Draft, Event, EventId, Partition, RunFence, Steady};
+
+use super::cancel::CancelToken;
+use super::progress::Progress;
+
+/// User code as the engine calls it. Panics are caught and count as failures.
+pub trait Handler: Send + Sync + 'static {
+    /// Runs events. The future is dropped when the run is out of time or was cancelled and did not stop.
+    fn call(&self, run: Run) -> Running;
+}
+
+/// A handler at work.
+pub type Running = Pin<Box<dyn Future<Output = Vec<LaneAnswer>> + Send>>;
+
+impl<F, A> Handler for F
+where
+    F: Fn(Run) -> A + Send + Sync + 'static,
+    A: Future<Output = Vec<LaneAnswer>> + Send + 'static,
+{
+    fn call(&self, run: Run) -> Running {
+        Box::pin(self(run))
+    }
+}
+
+/// One call of a handler: usually one event; a batch of one lane; or the heads of several lanes.
+#[derive(Debug)]
+pub struct Run {
+    /// Name of the stream.
+    pub stream: Arc<str>,
+    /// Name of the processor.
+    pub processor: Arc<str>,
+    /// Where the events live.
+    pub partition: Partition,
+    /// What to run, lane by lane.
+    pub lanes: Vec<LaneRun>,
+    /// When the run is dropped and counts as failed.
+    pub deadline: Option<Steady>,
+    /// Tells that the run is to stop.
+    pub cancel: CancelToken,
+}
+
+/// Events of one lane to run, in order.
+#[derive(Debug, Clone)]
+pub struct LaneRun {
+    /// At least one; more only with a lane batch.
+    pub events: Vec<Event>,
+    /// Which attempt at the first event, from 1.
+    pub attempt: u32,
+    /// Sorts higher for every later run of the lane.
+    pub fence: RunFence,
+    /// The lane's state as the last settled run left it.
+    pub state: Option<Versioned>,
+    /// Latest mode: the last event of the lane that was done.
+    pub last_done: Option<LastDone>,
+    /// Where the handler says how far it is.
+    pub progress: Progress,
+}
+
+/// The last event of a lane that a processor has done (latest mode).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastDone {
+    /// Which event.
+    pub id: EventId,
+    /// Its life of the object.
+    pub incarnation: u64,
+    /// Its generation.
+    pub generation: u64,
+}
+
+/// What a handler answers for one lane of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LaneAnswer {
+    /// One entry per event that is done, from the first on.
+    pub done: Vec<Done>,
+    /// What becomes of the lane's state; counts only if at least one event is done.
+    pub state: StateChange,
+    /// What became of the first event that is not done; `None` leaves it waiting.
+    pub failure: Option<Failure>,
+}
+
+/// One event that is done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Done {
+    /// What a job's submitter gets.
+    pub result: Option<Bytes>,
+    /// Events to send, in order.
+    pub emits: Vec<Emission>,
+}
+
+/// An event to send to a stream, by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Emission {
+    /// Where to.
+    pub stream: String,
+    /// What.
+    pub draft: Draft,
+}
+
+/// What a run does to its lane's state.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum StateChange {
+    /// Nothing.
+    #[default]
+    Keep,
+    /// The new value.
+    Set(Bytes),
+    /// Removes it.
+    Remove,
+}
+
+/// Why an event is not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What went wrong, for people.
+    pub error: String,
+    /// Whether another attempt may help.
+    pub retry: Retry,
+}
+
+/// What a failure says about another attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// As the policy says.
+    ByPolicy,
+    /// After this time, if the policy allows another attempt at all.
+    After(Duration),
+    /// Never: the same would happen again.
+    Never,
+}
+
+impl LaneAnswer {
+    /// All events of a lane run are done, without results.
+    pub fn all_done(run: &LaneRun) -> Self {
+        Self { done: vec![Done::default(); run.events.len()], ..Self::default() }
+    }
+
+    /// The one event is done with this result.
+    pub fn done(result: Option<Bytes>) -> Self {
+        Self { done: vec![Done { result, emits: Vec::new() }], ..Self::default() }
+    }
+
+    /// Nothing is done; the first event failed.
+    pub fn failed(error: impl Into<String>, retry: Retry) -> Self {
+        Self { failure: Some(Failure { error: error.into(), retry }), ..Self::default() }
+    }
+}

@@ -1,0 +1,12 @@
+//! Lanes: which event of which key may run.
+//!
+//! `book` holds the lanes of one seat that are in memory, over the table of `laneway-lanes`; `records` knows which other
+//! lanes are not plain. Both are plain code with time passed in.
+
+mod book;
+mod latest;
+mod records;
+
+pub(crate) use book::{Book, LaneTurn, Waiting, name_of};
+pub(crate) use latest::{open as open_state, seal as seal_state};
+pub(crate) use records::{KNOWN_MAX, Records};

@@ -1,0 +1,241 @@
+//! The producer's side: drafts find their partition and are appended, safely repeatable.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::future::join_all;
+use laneway_core::store::{Append, Appended, ObjectWrite, Origin, Receipt, Source};
+use laneway_core::{
+    Bytes, Draft, Durability, Mode, Partition, Refusal, Shard, Store, StoreError, StreamInfo, Term,
+};
+use parking_lot::Mutex;
+
+use super::catalogue::{Catalogue, CatalogueError};
+use crate::service::Env;
+
+/// Times an append that nobody answered is repeated.
+const REPEATS_MAX: u32 = 20;
+const REPEAT_AFTER: Duration = Duration::from_millis(10);
+const REPEAT_AFTER_MAX: Duration = Duration::from_secs(1);
+
+/// Appends drafts to streams. Cheap to clone.
+#[derive(Clone)]
+pub struct Producer {
+    env: Env,
+    store: Arc<dyn Store>,
+    catalogue: Arc<Catalogue>,
+    /// Spreads events without a key evenly.
+    spread: Arc<AtomicU64>,
+    numbering: Arc<Numbering>,
+}
+
+/// Names under which drafts without a dedup id are numbered, so that an unanswered append can be repeated. A name is
+/// used by one append at a time, because its numbers must arrive in order.
+#[derive(Debug)]
+struct Numbering {
+    prefix: String,
+    free: Mutex<Vec<Name>>,
+    made: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Name {
+    source: Bytes,
+    next: u64,
+}
+
+impl Numbering {
+    fn take(&self) -> Name {
+        let free = self.free.lock().pop();
+        free.unwrap_or_else(|| {
+            let made = self.made.fetch_add(1, Ordering::Relaxed);
+            Name { source: Bytes::from(format!("{}/{made}", self.prefix)), next: 1 }
+        })
+    }
+}
+
+/// What to append.
+#[derive(Debug, Clone, Default)]
+pub struct Appending {
+    /// The events, in order.
+    pub drafts: Vec<Draft>,
+    /// Changes the object of the one lane that all drafts belong to.
+    pub object: Option<ObjectWrite>,
+}
+
+/// What became of one draft.
+#[derive(Debug)]
+pub struct Sent {
+    /// Where it went.
+    pub partition: Partition,
+    /// What the store says of it, or why it was not appended.
+    pub receipt: Result<Receipt, Arc<StoreError>>,
+    /// How safe it is.
+    pub durability: Option<Durability>,
+    /// The object's version after the call, when it changed.
+    pub object_version: Option<u64>,
+}
+
+/// Why nothing was appended.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// One of the drafts is wrong: nothing was appended.
+    #[error("event {index}: {refusal}")]
+    Refused {
+        /// Which.
+        index: usize,
+        /// What is wrong with it.
+        refusal: Refusal,
+    },
+    /// The stream is not to be had.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+}
+
+impl Producer {
+    pub(crate) fn new(env: Env, store: Arc<dyn Store>, catalogue: Arc<Catalogue>) -> Self {
+        let prefix = format!("producer/{:032x}", env.nonce().0);
+        let numbering = Numbering { prefix, free: Mutex::default(), made: AtomicU64::new(0) };
+        Self { env, store, catalogue, spread: Arc::default(), numbering: Arc::new(numbering) }
+    }
+
+    /// Appends drafts to a stream. Those of one partition go together or not at all; the answers are in the order of
+    /// the drafts.
+    ///
+    /// # Errors
+    /// When the stream does not exist, or a draft could never be appended: then nothing was.
+    pub async fn append(&self, stream: &str, appending: Appending) -> Result<Vec<Sent>, AppendError> {
+        let info = self.catalogue.stream(stream).await?;
+        let refused = |index, refusal| AppendError::Refused { index, refusal };
+        for (index, draft) in appending.drafts.iter().enumerate() {
+            draft.check().map_err(|refusal| refused(index, refusal))?;
+            if info.settings.mode == Mode::Latest && draft.key.is_none() {
+                let refusal = Refusal::new("key", "absent", "given in a stream of mode latest");
+                return Err(refused(index, refusal));
+            }
+        }
+        if appending.object.is_some() {
+            let first = appending.drafts.first().and_then(|draft| draft.key.as_ref());
+            let other =
+                appending.drafts.iter().position(|draft| draft.key.as_ref() != first || first.is_none());
+            if let Some(index) = other {
+                let refusal =
+                    Refusal::new("object", "set", "absent unless all events of the call have one key");
+                return Err(refused(index, refusal));
+            }
+        }
+        Ok(self.append_routed(&info, appending).await)
+    }
+
+    async fn append_routed(&self, info: &Arc<StreamInfo>, appending: Appending) -> Vec<Sent> {
+        let mut parts: BTreeMap<Partition, (Vec<usize>, Vec<Draft>)> = BTreeMap::new();
+        let total = appending.drafts.len();
+        for (index, draft) in appending.drafts.into_iter().enumerate() {
+            let part = parts.entry(self.route(info, &draft)).or_default();
+            part.0.push(index);
+            part.1.push(draft);
+        }
+        let calls = parts.into_iter().map(|(partition, (places, drafts))| {
+            let object = appending.object.clone();
+            async move { (partition, places, self.append_part(info, partition, drafts, object).await) }
+        });
+        let mut sent: Vec<Option<Sent>> = std::iter::repeat_with(|| None).take(total).collect();
+        for (partition, places, answer) in join_all(calls).await {
+            match answer {
+                Ok(appended) => {
+                    for (place, receipt) in places.into_iter().zip(appended.receipts) {
+                        sent[place] = Some(Sent {
+                            partition,
+                            receipt: Ok(receipt),
+                            durability: Some(appended.durability),
+                            object_version: appended.object_version,
+                        });
+                    }
+                }
+                Err(error) => {
+                    let error = Arc::new(error);
+                    for place in places {
+                        let receipt = Err(Arc::clone(&error));
+                        sent[place] =
+                            Some(Sent { partition, receipt, durability: None, object_version: None });
+                    }
+                }
+            }
+        }
+        sent.into_iter().flatten().collect()
+    }
+
+    fn route(&self, info: &StreamInfo, draft: &Draft) -> Partition {
+        let partitions = info.settings.partitions;
+        match (&draft.key, &draft.dedup) {
+            (Some(key), _) => key.partition(partitions),
+            // The same dedup id must find the same partition (contract 1.13).
+            (None, Some(dedup)) => {
+                laneway_core::Key::new(dedup.id.clone()).map_or(Partition(0), |key| key.partition(partitions))
+            }
+            (None, None) => {
+                let next = self.spread.fetch_add(1, Ordering::Relaxed);
+                Partition(u32::try_from(next % u64::from(partitions)).unwrap_or(0))
+            }
+        }
+    }
+
+    async fn append_part(
+        &self,
+        info: &StreamInfo,
+        partition: Partition,
+        mut drafts: Vec<Draft>,
+        object: Option<ObjectWrite>,
+    ) -> Result<Appended, StoreError> {
+        let shard = info.shard(partition);
+        // An answer can be lost only on the way from another process; in this one a repeat is never needed.
+        let numbered =
+            self.store.about().capabilities.shared && drafts.iter().any(|draft| draft.dedup.is_none());
+        let mut name = numbered.then(|| self.numbering.take());
+        let origin = name.as_mut().map(|name| {
+            for draft in &mut drafts {
+                draft.origin_seq = Some(name.next);
+                name.next += 1;
+            }
+            Origin { source: Source::Named(name.source.clone()), term: Term(1) }
+        });
+        let append = Append {
+            shard,
+            incarnation: self.store.about().incarnation,
+            layout: info.layout,
+            origin,
+            drafts,
+            object,
+        };
+        let answer = self.send(shard, append).await;
+        // A name whose last call nobody answered is not used again: its numbers may still arrive.
+        if !matches!(answer, Err(StoreError::Unknown { .. })) {
+            self.numbering.free.lock().extend(name);
+        }
+        answer
+    }
+
+    /// Sends an append until it is answered.
+    async fn send(&self, shard: Shard, append: Append) -> Result<Appended, StoreError> {
+        let (mut wait, mut repeats) = (REPEAT_AFTER, 0);
+        loop {
+            match self.store.append(append.clone()).await {
+                Err(StoreError::Adopt { stored, .. }) => self.catalogue.adopt(shard, stored).await?,
+                Err(StoreError::Unknown { .. }) if repeats < REPEATS_MAX => {
+                    repeats += 1;
+                    self.env.sleep(wait).await;
+                    wait = (wait * 2).min(REPEAT_AFTER_MAX);
+                }
+                answer => return answer,
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Producer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Producer").finish_non_exhaustive()
+    }
+}

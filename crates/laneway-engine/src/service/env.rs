@@ -1,0 +1,93 @@
+//! The engine's one seam to time, chance and tasks.
+//!
+//! Everything else takes an [`Env`]; the simulator hands in a seeded one on paused time.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_core::{Clock, CommitId, Nonce, Steady, SystemClock, Timestamp, TokenId};
+use laneway_lanes::table::Tick;
+use parking_lot::Mutex;
+
+/// Where the engine learns the time, gets chance from, and starts tasks. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Env {
+    clock: Arc<dyn Clock>,
+    chance: Arc<Mutex<fastrand::Rng>>,
+}
+
+/// One reading of both clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Now {
+    pub(crate) steady: Steady,
+    pub(crate) calendar: Timestamp,
+}
+
+impl Now {
+    pub(crate) fn tick(self) -> Tick {
+        Tick::from_micros(self.steady.0)
+    }
+}
+
+impl Env {
+    /// The clocks and the chance of the machine.
+    #[expect(clippy::disallowed_methods, reason = "the engine's seam to chance")]
+    pub fn system() -> Self {
+        Self { clock: Arc::new(SystemClock), chance: Arc::new(Mutex::new(fastrand::Rng::new())) }
+    }
+
+    /// A clock of the caller's, and chance that can be repeated.
+    pub fn seeded(clock: Arc<dyn Clock>, seed: u64) -> Self {
+        Self { clock, chance: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))) }
+    }
+
+    /// The clock, to share it with a store.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        Now { steady: self.clock.steady(), calendar: self.clock.calendar() }
+    }
+
+    pub(crate) fn chance(&self) -> f64 {
+        self.chance.lock().f64()
+    }
+
+    fn bits(&self) -> u128 {
+        self.chance.lock().u128(..)
+    }
+
+    pub(crate) fn nonce(&self) -> Nonce {
+        Nonce(self.bits())
+    }
+
+    pub(crate) fn commit_id(&self) -> CommitId {
+        CommitId(self.bits())
+    }
+
+    /// A name for a request, so that it can be repeated.
+    pub fn token(&self) -> TokenId {
+        TokenId(self.bits())
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the engine's seam to timers")]
+    pub(crate) async fn sleep(&self, length: Duration) {
+        // Longer than any life of a process, and within what timers can take.
+        tokio::time::sleep(length.min(Duration::from_secs(365 * 24 * 3_600))).await;
+    }
+
+    pub(crate) async fn sleep_until(&self, until: Steady) {
+        self.sleep(until.since(self.clock.steady())).await;
+    }
+
+    /// Starts a task that nobody waits for; its owner keeps the handle and aborts it.
+    #[expect(clippy::disallowed_methods, reason = "the engine's seam to tasks")]
+    pub(crate) fn spawn<A: Send + 'static>(
+        &self,
+        task: impl Future<Output = A> + Send + 'static,
+    ) -> tokio::task::JoinHandle<A> {
+        tokio::spawn(task)
+    }
+}

@@ -1,0 +1,7 @@
+//! The engine from outside, on the memory store and paused time.
+
+mod batches;
+mod failures;
+mod order;
+mod seam;
+mod world;
