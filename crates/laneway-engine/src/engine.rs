@@ -15,7 +15,9 @@ use tokio::task::JoinHandle;
 use crate::dispatch::{Ground, Order, ProcessorSettings, own};
 use crate::handler::Handler;
 use crate::job::Jobs;
+use crate::lane::Operator;
 use crate::log::{Catalogue, CatalogueError, Producer};
+use crate::observe::Looker;
 use crate::service::Env;
 
 /// The three seams of a store.
@@ -37,6 +39,8 @@ pub struct Engine {
     catalogue: Arc<Catalogue>,
     producer: Producer,
     jobs: Jobs,
+    operator: Operator,
+    looker: Looker,
     running: Arc<Mutex<HashMap<String, Processing>>>,
 }
 
@@ -79,7 +83,14 @@ impl Engine {
             Arc::clone(&catalogue),
             producer.clone(),
         );
-        Self { env, stores, catalogue, producer, jobs, running: Arc::default() }
+        let operator = Operator::new(
+            env.clone(),
+            Arc::clone(&stores.store),
+            Arc::clone(&stores.wakeups),
+            Arc::clone(&catalogue),
+        );
+        let looker = Looker::new(Arc::clone(&stores.store), Arc::clone(&catalogue), jobs.clone());
+        Self { env, stores, catalogue, producer, jobs, operator, looker, running: Arc::default() }
     }
 
     /// Where events are appended.
@@ -90,6 +101,16 @@ impl Engine {
     /// Where jobs are submitted and looked at.
     pub fn jobs(&self) -> &Jobs {
         &self.jobs
+    }
+
+    /// Where lanes and processors are steered.
+    pub fn operator(&self) -> &Operator {
+        &self.operator
+    }
+
+    /// Where lanes and jobs are looked at.
+    pub fn looker(&self) -> &Looker {
+        &self.looker
     }
 
     /// The streams there are.

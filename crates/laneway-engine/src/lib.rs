@@ -1,15 +1,16 @@
 //! The way of an event, stage by stage: from the log to a settled result, in order per key.
 //!
-//! Reading order: [`log`] (drafts become events), [`dispatch`] (a seat's owner reads them in order), `lane` (which may
+//! Reading order: [`log`] (drafts become events), [`dispatch`] (a seat's owner reads them in order), [`lane`] (which may
 //! run), [`handler`] (what user code is given and answers), `commit` (what came of it is settled in one step), [`job`]
-//! (the submitter's view). Beside the way: [`service`] (time, chance, tasks). [`engine`] puts them together.
+//! (the submitter's view). Beside the way: [`observe`] (why something waits), [`service`] (time, chance, tasks). [`engine`] puts them together.
 //!
 //! The engine handles bytes. It knows no store, no format and no wire.
 
 pub mod log;
 
 pub mod dispatch;
-mod lane;
+
+pub mod lane;
 
 pub mod handler;
 
@@ -17,6 +18,7 @@ mod commit;
 
 pub mod job;
 
+pub mod observe;
 pub mod service;
 
 pub mod engine;

@@ -15,6 +15,7 @@ mod settings;
 mod settle;
 mod turns;
 
+pub(crate) use fetch::plain;
 pub(crate) use own::own;
 pub(crate) use run::{Ground, Order};
 pub use settings::{Batch, ProcessorSettings};

@@ -5,8 +5,10 @@
 
 mod book;
 mod latest;
+mod operate;
 mod records;
 
 pub(crate) use book::{Book, LaneTurn, Waiting, name_of};
 pub(crate) use latest::{open as open_state, seal as seal_state};
+pub use operate::{OperateError, Operator};
 pub(crate) use records::{KNOWN_MAX, Records};

@@ -44,8 +44,8 @@ const FIELDS: [Field; 6] = [
     },
     Field {
         name: "weekday of cron",
-        limit: "0 to 7 (0 and 7 are Sunday), SUN to SAT, *, a list, a range (MON-FRI), MON#2 (second Monday) or 5L \
-                (last Friday)",
+        limit: "0 to 7 (0 and 7 are Sunday), SUN to SAT, *, a list, a range (MON-FRI), MON#2 (second Monday), 5L \
+                (last Friday), or + first if the day must match too",
         words: WEEKDAYS,
     },
 ];

@@ -41,7 +41,8 @@ struct World {
 
 impl World {
     fn new(spec: &Spec, catch_up: CatchUp) -> Self {
-        let since = at("2026-03-28T12:00Z");
+        // A clock has microseconds, cron has none: a schedule does not begin at a due time.
+        let since = at("2026-03-28T12:00:00.000001Z");
         Self { timetable: Timetable::new(spec).unwrap(), catch_up, since, store: Store::default() }
     }
 

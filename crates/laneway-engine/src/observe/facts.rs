@@ -1,0 +1,186 @@
+//! Gathers from the store what is needed to say how something stands. Any node can, owner or not.
+
+use std::sync::Arc;
+
+use laneway_core::store::{
+    Entry, LaneSelect, LaneView, Lanes, Query, Read, ReadFrom, Rows, SeatView, TailView,
+};
+use laneway_core::{EventId, JobId, Key, LaneName, Seat, Shard, Store, StoreError, StreamInfo};
+
+use super::lanes::{LaneStanding, ProcessorStanding};
+use super::why::{Facts, Place, Why, why};
+use crate::job::{JobError, JobStatus, Jobs};
+use crate::log::{Catalogue, CatalogueError};
+
+/// Steps back along `prev` that are taken to find the first event of a lane that has not ended.
+const STEPS_MAX: usize = 1_024;
+
+/// Looks at lanes and jobs. Cheap to clone.
+#[derive(Clone)]
+pub struct Looker {
+    store: Arc<dyn Store>,
+    catalogue: Arc<Catalogue>,
+    jobs: Jobs,
+}
+
+/// Why nothing can be said.
+#[derive(Debug, thiserror::Error)]
+pub enum LookError {
+    /// No such stream or processor.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// No such job.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// The store could not.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Looker {
+    pub(crate) fn new(store: Arc<dyn Store>, catalogue: Arc<Catalogue>, jobs: Jobs) -> Self {
+        Self { store, catalogue, jobs }
+    }
+
+    /// How a lane stands.
+    pub async fn lane(&self, stream: &str, key: &Key) -> Result<LaneStanding, LookError> {
+        self.catalogue.refresh().await?;
+        let info = self.catalogue.stream(stream).await?;
+        let shard = info.shard(key.partition(info.settings.partitions));
+        let Rows::Lane(tail) = self.store.query(Query::Lane(shard, key.clone())).await? else {
+            return Err(other_list("a lane").into());
+        };
+        let mut processors = Vec::new();
+        for (seat, name) in self.seats(&info, shard).await? {
+            processors.push(self.standing(shard, &seat, name, key, tail.as_ref()).await?);
+        }
+        Ok(LaneStanding { partition: shard.partition, tail, processors })
+    }
+
+    async fn seats(&self, info: &StreamInfo, shard: Shard) -> Result<Vec<(SeatView, String)>, StoreError> {
+        let Rows::Seats(_, seats) = self.store.query(Query::Seats(shard)).await? else {
+            return Err(other_list("seats"));
+        };
+        let name = |seat: &SeatView| {
+            let found = info.processors.iter().find(|processor| processor.id == seat.processor);
+            found.map(|processor| processor.name.clone())
+        };
+        Ok(seats.into_iter().filter_map(|seat| name(&seat).map(|name| (seat, name))).collect())
+    }
+
+    async fn standing(
+        &self,
+        shard: Shard,
+        seat: &SeatView,
+        processor: String,
+        key: &Key,
+        tail: Option<&TailView>,
+    ) -> Result<ProcessorStanding, LookError> {
+        let id = Seat { shard, processor: seat.processor };
+        let view = self.view(id, LaneName::Key(key.clone())).await?;
+        let head = match view.siding.first() {
+            Some(first) => Some(*first),
+            None => self.first_open(shard, seat, tail.map(|tail| tail.id)).await?,
+        };
+        let facts =
+            Facts { place: head.map_or(Place::Nothing, Place::Head), ..self.facts_of(seat, &view, head) };
+        let has_record = view.record.block.is_some() || view.record.attempts > 0;
+        Ok(ProcessorStanding {
+            processor,
+            status: seat.progress.status,
+            record: has_record.then_some(view.record),
+            head,
+            state: view.state,
+            why: why(&facts),
+        })
+    }
+
+    fn facts_of(&self, seat: &SeatView, view: &LaneView, head: Option<EventId>) -> Facts {
+        let floor = seat.progress.window.floor();
+        Facts {
+            place: Place::Nothing,
+            registered: true,
+            owned: seat.progress.fence.term.0 > 0,
+            status: seat.progress.status,
+            block: view.record.block.clone(),
+            attempts: view.record.attempts,
+            before: head.map_or(0, |head| head.0.saturating_sub(floor.0 + 1)),
+        }
+    }
+
+    async fn view(&self, seat: Seat, lane: LaneName) -> Result<LaneView, StoreError> {
+        let select = LaneSelect::Names(vec![lane.clone()]);
+        let views = self.store.lanes(Lanes { seat, select, siding: 1 }).await?;
+        Ok(views.into_iter().next().unwrap_or_else(|| crate::dispatch::plain(lane)))
+    }
+
+    /// The first event of a lane that is not passed, found from its end along `prev`.
+    async fn first_open(
+        &self,
+        shard: Shard,
+        seat: &SeatView,
+        last: Option<EventId>,
+    ) -> Result<Option<EventId>, StoreError> {
+        let window = &seat.progress.window;
+        let (mut open, mut next) = (None, last);
+        for _ in 0..STEPS_MAX {
+            let Some(id) = next.filter(|id| !window.contains(*id)) else { break };
+            open = Some(id);
+            next = match self.event(shard, id).await? {
+                Some(Entry::Event(event)) => event.prev,
+                Some(Entry::Superseded { .. }) | None => None,
+            };
+        }
+        Ok(open)
+    }
+
+    async fn event(&self, shard: Shard, id: EventId) -> Result<Option<Entry>, StoreError> {
+        let from = ReadFrom::Ids(vec![id]);
+        let read = Read { shard, from, limit: 1, bytes: usize::MAX, processor: None, states: false };
+        match self.store.read(read).await {
+            Err(StoreError::Trimmed { .. }) => Ok(None),
+            page => Ok(page?.entries.into_iter().next()),
+        }
+    }
+
+    /// Why a job does not go on.
+    pub async fn why_job(&self, id: JobId) -> Result<Why, LookError> {
+        let (event, key) = match self.jobs.get(id).await?.status {
+            JobStatus::Ended { end, .. } => return Ok(Why::Ended(end.end)),
+            JobStatus::Scheduled { due } => return Ok(Why::Delayed { until: due }),
+            JobStatus::Pending { event, key, .. } => (event, key),
+        };
+        let shard = id.shard();
+        let info = self.catalogue.stream_of(shard.stream).await?;
+        let responder = match self.event(shard, event).await? {
+            Some(Entry::Event(event)) => event.job.map(|job| job.responder),
+            Some(Entry::Superseded { job, .. }) => job.map(|job| job.responder),
+            None => None,
+        };
+        let seats = self.seats(&info, shard).await?;
+        let Some((seat, _)) = seats.into_iter().find(|(seat, _)| Some(seat.processor) == responder) else {
+            return Ok(Why::NoProcessor);
+        };
+        let lane = key.map_or(LaneName::Event(event), LaneName::Key);
+        let view = self.view(Seat { shard, processor: seat.processor }, lane).await?;
+        let head = match view.siding.first() {
+            Some(first) => Some(*first),
+            None => self.first_open(shard, &seat, Some(event)).await?,
+        };
+        let place = match head {
+            Some(head) if head != event => Place::Behind { head },
+            _ => Place::Head(event),
+        };
+        Ok(why(&Facts { place, ..self.facts_of(&seat, &view, Some(event)) }))
+    }
+}
+
+fn other_list(wanted: &str) -> StoreError {
+    StoreError::Corrupt { what: format!("the store answered another list than {wanted}") }
+}
+
+impl std::fmt::Debug for Looker {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Looker").finish_non_exhaustive()
+    }
+}

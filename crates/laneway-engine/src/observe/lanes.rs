@@ -1,0 +1,34 @@
+//! Lanes and processors as they stand, for people.
+
+use laneway_core::store::{SeatStatus, TailView, Versioned};
+use laneway_core::{EventId, LaneRecord, Partition};
+
+use super::why::Why;
+
+/// One lane of one stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneStanding {
+    /// Its partition.
+    pub partition: Partition,
+    /// Its end as producers see it; nothing for a lane that never was.
+    pub tail: Option<TailView>,
+    /// How it stands for each processor.
+    pub processors: Vec<ProcessorStanding>,
+}
+
+/// One lane for one processor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessorStanding {
+    /// The processor's name.
+    pub processor: String,
+    /// Whether it runs on this partition.
+    pub status: SeatStatus,
+    /// The lane's record, if it is not plain.
+    pub record: Option<LaneRecord>,
+    /// The first event of the lane that has not ended, as far as the store knows.
+    pub head: Option<EventId>,
+    /// The processor's state of the lane.
+    pub state: Option<Versioned>,
+    /// Why it does not go on, or that nothing waits.
+    pub why: Why,
+}

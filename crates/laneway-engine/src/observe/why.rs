@@ -1,0 +1,321 @@
+//! Why something waits: one structured reason, from one enum, decided by one function.
+//!
+//! Pure. The facts are gathered in `facts`; the order of the arms below is the order of strength: what would have to
+//! change first comes first.
+
+use std::fmt;
+
+use bytes::Bytes;
+use laneway_core::store::SeatStatus;
+use laneway_core::{Block, Due, EventId, Steady, Terminal, Timestamp};
+
+/// The one reason why an event, a job or a lane does not go on now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// It does not wait: it has ended, or nothing is in its lane.
+    Ended(Terminal),
+    /// It does not wait: nothing is in the lane.
+    Idle,
+    /// It is not due yet and not in its lane.
+    Delayed {
+        /// Until when.
+        until: Due,
+    },
+    /// Nobody processes the stream, or not this processor.
+    NoProcessor,
+    /// The processor is registered, but no node has taken this partition yet.
+    NoOwner,
+    /// The whole processor was paused on this partition.
+    ProcessorPaused,
+    /// A failure stopped the processor on this partition (`on_failure = "halt"`).
+    Halted,
+    /// The lane was paused.
+    LanePaused {
+        /// By whom.
+        by: Bytes,
+        /// When.
+        at: Timestamp,
+    },
+    /// The head of the lane gave up; somebody must decide.
+    Parked {
+        /// The head.
+        head: EventId,
+        /// Why it gave up.
+        cause: Bytes,
+    },
+    /// The lane's events go to the dead letters.
+    Diverting {
+        /// Since this event.
+        since: EventId,
+    },
+    /// The head failed and is tried again.
+    Retrying {
+        /// The head.
+        head: EventId,
+        /// When.
+        at: Due,
+        /// Failed attempts so far.
+        attempts: u32,
+        /// Why the last one failed.
+        cause: Bytes,
+    },
+    /// The head asked to hold the lane up.
+    Held {
+        /// The head.
+        head: EventId,
+        /// Until when.
+        until: Due,
+    },
+    /// A remote worker has the head.
+    Claimed {
+        /// The head.
+        head: EventId,
+        /// Who.
+        worker: Bytes,
+        /// Until when, unless it is extended.
+        expires: Steady,
+    },
+    /// The event itself runs.
+    Running {
+        /// Since when, if it has taken long enough to be told.
+        since: Option<Timestamp>,
+    },
+    /// An earlier event of the lane comes first.
+    Behind {
+        /// The first event of the lane that has not ended.
+        head: EventId,
+        /// Since when that one runs, if it has taken long enough to be told.
+        since: Option<Timestamp>,
+    },
+    /// It is its lane's first, and waits for the owner to come to it.
+    Waiting {
+        /// Events of the partition that are not passed and come before it.
+        before: u64,
+    },
+}
+
+/// Where an event stands in its lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// It is not in its lane yet.
+    Scheduled(Due),
+    /// It has ended.
+    Ended(Terminal),
+    /// It is the first of its lane that has not ended.
+    Head(EventId),
+    /// Another is.
+    Behind {
+        /// The first of the lane that has not ended.
+        head: EventId,
+    },
+    /// Nothing of the lane waits.
+    Nothing,
+}
+
+/// What is known when the reason is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// Where it stands.
+    pub place: Place,
+    /// Whether the processor is registered on the stream.
+    pub registered: bool,
+    /// Whether a node owns the seat.
+    pub owned: bool,
+    /// Whether the seat runs.
+    pub status: SeatStatus,
+    /// What holds the lane up, by its record.
+    pub block: Option<Block>,
+    /// Failed attempts at the head.
+    pub attempts: u32,
+    /// Events of the partition that come before it and are not passed.
+    pub before: u64,
+}
+
+/// Decides.
+pub fn why(facts: &Facts) -> Why {
+    let head = match facts.place {
+        Place::Ended(end) => return Why::Ended(end),
+        Place::Scheduled(until) => return Why::Delayed { until },
+        Place::Nothing => None,
+        Place::Head(id) | Place::Behind { head: id } => Some(id),
+    };
+    if !facts.registered {
+        return Why::NoProcessor;
+    }
+    match (&facts.block, head) {
+        (Some(Block::Paused { by, at }), _) => return Why::LanePaused { by: by.clone(), at: *at },
+        (Some(Block::Diverting { since }), _) => return Why::Diverting { since: *since },
+        (Some(Block::Parked { cause, .. }), Some(head)) if facts.status != SeatStatus::Halted => {
+            return Why::Parked { head, cause: cause.clone() };
+        }
+        _ => {}
+    }
+    let Some(head) = head else { return Why::Idle };
+    match facts.status {
+        SeatStatus::Halted => return Why::Halted,
+        SeatStatus::Paused => return Why::ProcessorPaused,
+        SeatStatus::Run => {}
+    }
+    if !facts.owned {
+        return Why::NoOwner;
+    }
+    let is_head = matches!(facts.place, Place::Head(_));
+    match &facts.block {
+        Some(Block::Retry { due, cause }) => {
+            Why::Retrying { head, at: *due, attempts: facts.attempts, cause: cause.clone() }
+        }
+        Some(Block::Hold { due }) => Why::Held { head, until: *due },
+        Some(Block::Claimed(claim)) => {
+            Why::Claimed { head, worker: claim.worker.clone(), expires: claim.expires }
+        }
+        Some(Block::Running { since, .. }) => {
+            let since = (since.0 > 0).then_some(*since);
+            if is_head { Why::Running { since } } else { Why::Behind { head, since } }
+        }
+        _ if is_head => Why::Waiting { before: facts.before },
+        _ => Why::Behind { head, since: None },
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended(end) => write!(formatter, "it has ended: {end}"),
+            Self::Idle => formatter.write_str("nothing waits in this lane"),
+            Self::Delayed { .. } => formatter.write_str("it is not due yet"),
+            Self::NoProcessor => formatter.write_str("no processor takes it"),
+            Self::NoOwner => formatter.write_str("no node owns its partition"),
+            Self::ProcessorPaused => formatter.write_str("its processor is paused"),
+            Self::Halted => formatter.write_str("its processor was halted by a failure on this partition"),
+            Self::LanePaused { by, .. } => write!(formatter, "its lane was paused by {}", by.escape_ascii()),
+            Self::Parked { head, cause } => {
+                write!(formatter, "event {head} is parked: {}", String::from_utf8_lossy(cause))
+            }
+            Self::Diverting { since } => {
+                write!(formatter, "its lane goes to the dead letters since event {since}")
+            }
+            Self::Retrying { head, attempts, cause, .. } => {
+                let cause = String::from_utf8_lossy(cause);
+                write!(formatter, "event {head} is tried again after {attempts} failed attempts: {cause}")
+            }
+            Self::Held { head, .. } => write!(formatter, "event {head} holds its lane until it is due"),
+            Self::Claimed { head, worker, .. } => {
+                write!(formatter, "worker {} has event {head}", worker.escape_ascii())
+            }
+            Self::Running { .. } => formatter.write_str("it runs"),
+            Self::Behind { head, since: Some(_) } => write!(formatter, "event {head} of its lane runs"),
+            Self::Behind { head, since: None } => write!(formatter, "event {head} of its lane comes first"),
+            Self::Waiting { before } => write!(formatter, "it waits for its turn behind {before} events"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_core::{Claim, Nonce};
+
+    use super::*;
+
+    fn blocks() -> Vec<Option<Block>> {
+        let (cause, at) = (Bytes::from_static(b"boom"), Timestamp(5));
+        let claim = Claim {
+            nonce: Nonce(1),
+            worker: Bytes::from_static(b"w"),
+            through: EventId(7),
+            expires: Steady(9),
+        };
+        vec![
+            None,
+            Some(Block::Retry { due: Due::Steady(Steady(9)), cause: cause.clone() }),
+            Some(Block::Hold { due: Due::Steady(Steady(9)) }),
+            Some(Block::Paused { by: cause.clone(), at }),
+            Some(Block::Parked { cause, at }),
+            Some(Block::Diverting { since: EventId(3) }),
+            Some(Block::Running { since: at, progress: Bytes::new() }),
+            Some(Block::Claimed(claim)),
+        ]
+    }
+
+    fn every_state() -> Vec<Facts> {
+        let places = [
+            Place::Scheduled(Due::Calendar(Timestamp(9))),
+            Place::Ended(Terminal::Done),
+            Place::Head(EventId(7)),
+            Place::Behind { head: EventId(7) },
+            Place::Nothing,
+        ];
+        let mut all = Vec::new();
+        for place in places {
+            for registered in [true, false] {
+                for owned in [true, false] {
+                    for status in [SeatStatus::Run, SeatStatus::Paused, SeatStatus::Halted] {
+                        for block in blocks() {
+                            all.push(Facts {
+                                place,
+                                registered,
+                                owned,
+                                status,
+                                block,
+                                attempts: 2,
+                                before: 4,
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// The answer names something that is indeed so.
+    fn is_true(facts: &Facts, why: &Why) -> bool {
+        let block = facts.block.as_ref();
+        match why {
+            Why::Ended(end) => facts.place == Place::Ended(*end),
+            Why::Idle => facts.place == Place::Nothing,
+            Why::Delayed { until } => facts.place == Place::Scheduled(*until),
+            Why::NoProcessor => !facts.registered,
+            Why::NoOwner => !facts.owned,
+            Why::ProcessorPaused => facts.status == SeatStatus::Paused,
+            Why::Halted => facts.status == SeatStatus::Halted,
+            Why::LanePaused { .. } => matches!(block, Some(Block::Paused { .. })),
+            Why::Parked { .. } => matches!(block, Some(Block::Parked { .. })),
+            Why::Diverting { .. } => matches!(block, Some(Block::Diverting { .. })),
+            Why::Retrying { .. } => matches!(block, Some(Block::Retry { .. })),
+            Why::Held { .. } => matches!(block, Some(Block::Hold { .. })),
+            Why::Claimed { .. } => matches!(block, Some(Block::Claimed(_))),
+            Why::Running { .. } => {
+                matches!(facts.place, Place::Head(_)) && matches!(block, Some(Block::Running { .. }))
+            }
+            Why::Behind { .. } => matches!(facts.place, Place::Behind { .. }),
+            Why::Waiting { .. } => {
+                matches!(facts.place, Place::Head(_)) && facts.owned && facts.status == SeatStatus::Run
+            }
+        }
+    }
+
+    #[test]
+    fn every_reachable_state_has_one_reason_and_it_is_true() {
+        let states = every_state();
+        assert_eq!(states.len(), 5 * 2 * 2 * 3 * 8);
+        for facts in &states {
+            let reason = why(facts);
+            assert!(is_true(facts, &reason), "{facts:?} was explained by {reason:?}");
+            assert_eq!(reason, why(facts), "the same facts have the same reason");
+        }
+    }
+
+    #[test]
+    fn every_reason_is_the_answer_to_some_state() {
+        let reasons: Vec<Why> = every_state().iter().map(why).collect();
+        let mut kinds: Vec<_> = reasons.iter().map(std::mem::discriminant).collect();
+        kinds.dedup();
+        let mut distinct = Vec::new();
+        for kind in kinds {
+            if !distinct.contains(&kind) {
+                distinct.push(kind);
+            }
+        }
+        assert_eq!(distinct.len(), 16, "a reason that explains nothing is none");
+    }
+}
