@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use crate::dispatch::{Ground, Order, ProcessorSettings, own};
-use crate::handler::Handler;
+use crate::handler::{Desk, Handler};
 use crate::job::Jobs;
 use crate::lane::Operator;
 use crate::log::{Catalogue, CatalogueError, Producer};
@@ -154,6 +154,32 @@ impl Engine {
         settings: ProcessorSettings,
         handler: Arc<dyn Handler>,
     ) -> Result<(), DefineError> {
+        let places = Arc::new(Semaphore::new(settings.concurrency));
+        self.process_in(name, stream, settings, handler, places, false).await
+    }
+
+    /// Registers a processor whose events remote workers claim at a desk, and offers them on this node.
+    pub async fn process_at_desk(
+        &self,
+        name: &str,
+        stream: &str,
+        settings: ProcessorSettings,
+    ) -> Result<Arc<Desk>, DefineError> {
+        let desk = Arc::new(Desk::new(self.env.clone(), settings.concurrency));
+        let places = desk.places();
+        self.process_in(name, stream, settings, Arc::clone(&desk) as Arc<dyn Handler>, places, true).await?;
+        Ok(desk)
+    }
+
+    async fn process_in(
+        &self,
+        name: &str,
+        stream: &str,
+        settings: ProcessorSettings,
+        handler: Arc<dyn Handler>,
+        places: Arc<Semaphore>,
+        demand: bool,
+    ) -> Result<(), DefineError> {
         settings.check().map_err(DefineError::Settings)?;
         if self.running.lock().contains_key(name) {
             return Err(DefineError::AlreadyRuns(name.to_owned()));
@@ -173,10 +199,11 @@ impl Engine {
             wakeups: Arc::clone(&self.stores.wakeups),
             catalogue: Arc::clone(&self.catalogue),
             handler,
-            places: Arc::new(Semaphore::new(settings.concurrency)),
+            places,
             stream: Arc::from(stream),
             processor: Arc::from(name),
             timeout: settings.timeout,
+            demand,
         };
         let (order, orders) = watch::channel(Order::Run);
         let settings = Arc::new(settings);

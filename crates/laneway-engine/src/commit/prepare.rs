@@ -10,7 +10,7 @@ use laneway_core::limits::{
 use laneway_core::store::{Emit, JobResult, Stash};
 use laneway_core::{Event, Headers, Refusal, Shard, Store, StoreError};
 
-use crate::handler::{Emission, Failure, LaneAnswer, Retry, StateChange};
+use crate::handler::{Emission, Failure, LaneAnswer, Retry, StateChange, WhenDurable};
 use crate::log::Catalogue;
 use crate::service::Env;
 
@@ -25,6 +25,7 @@ pub(crate) struct Prepared {
     pub(crate) done: Vec<PreparedDone>,
     pub(crate) state: StateChange,
     pub(crate) failure: Option<Failure>,
+    pub(crate) when_durable: WhenDurable,
 }
 
 #[derive(Debug)]
@@ -42,7 +43,14 @@ pub(crate) async fn prepare(
     events: &[Event],
     answer: LaneAnswer,
 ) -> Prepared {
-    let mut prepared = Prepared { done: Vec::new(), state: answer.state, failure: answer.failure };
+    let when_durable = answer.when_durable;
+    let failed = |done, error: &str, retry| failed(done, error, retry, when_durable.clone());
+    let mut prepared = Prepared {
+        done: Vec::new(),
+        state: answer.state,
+        failure: answer.failure,
+        when_durable: when_durable.clone(),
+    };
     if let Some(failure) = &mut prepared.failure {
         shorten(&mut failure.error);
     }
@@ -81,9 +89,9 @@ pub(crate) async fn prepare(
 }
 
 /// The events before the faulty one are done all the same, but without the state that was meant to go with all of them.
-fn failed(done: Vec<PreparedDone>, error: &str, retry: Retry) -> Prepared {
+fn failed(done: Vec<PreparedDone>, error: &str, retry: Retry, when_durable: WhenDurable) -> Prepared {
     let failure = Some(Failure { error: error.to_owned(), retry });
-    Prepared { done, state: StateChange::Keep, failure }
+    Prepared { done, state: StateChange::Keep, failure, when_durable }
 }
 
 fn shorten(error: &mut String) {

@@ -53,6 +53,7 @@ impl Seat {
                 }
                 After::Block { turn } => self.leave_memory(&turn, now),
                 After::Grant { turn } => self.granted.push_back(turn),
+                After::Tell(signal) => signal.tell(),
                 After::States(states) => self.fresh_states.extend(states),
                 After::Reset => self.stage = Stage::BeganAnew,
             }

@@ -48,6 +48,8 @@ pub(crate) struct Ground {
     pub(crate) stream: Arc<str>,
     pub(crate) processor: Arc<str>,
     pub(crate) timeout: Option<Duration>,
+    /// A free place is one that somebody asked for, and used up by a run: remote workers claim as many as they want.
+    pub(crate) demand: bool,
 }
 
 /// Why a seat's loop ended.
@@ -222,7 +224,11 @@ impl Loop {
             }
             // The seat may be gone: then nobody wants to know.
             drop(finisher.send((number, Finished { answers, started_at: called.started_at })));
-            drop(permit);
+            if ground.demand {
+                permit.forget();
+            } else {
+                drop(permit);
+            }
         };
         // The seat learns of its end by the answer; a seat that is lost asks it to stop.
         drop(self.ground.env.spawn(task));

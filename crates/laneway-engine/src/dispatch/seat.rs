@@ -23,7 +23,7 @@ use laneway_lanes::table::ItemId;
 
 use super::settings::ProcessorSettings;
 use crate::commit::{Gathering, Prepared};
-use crate::handler::{Canceller, Progress};
+use crate::handler::{Canceller, Progress, WhenDurable};
 use crate::lane::{Book, LaneTurn, Records, Waiting};
 use crate::service::Now;
 
@@ -123,6 +123,8 @@ pub(crate) enum After {
     Block { turn: LaneTurn },
     /// A suspect may run now.
     Grant { turn: LaneTurn },
+    /// Somebody waits for this to be durable.
+    Tell(WhenDurable),
     /// States that are durable now.
     States(Vec<(Key, Option<Versioned>)>),
     /// The processor began anew on this shard: nothing in memory is true any more.

@@ -66,6 +66,9 @@ impl Seat {
         started_at: Timestamp,
     ) {
         let (lane, attempt) = (active.turn.key.clone(), active.attempt);
+        if answer.when_durable.is_wanted() {
+            self.gathering.then(After::Tell(answer.when_durable));
+        }
         let events: Vec<Arc<Waiting>> = active.events().map(Arc::clone).collect();
         let done = answer.done.len().min(events.len());
         let attempts = |index| if index == 0 { attempt } else { 1 };
@@ -104,6 +107,9 @@ impl Seat {
             }
             // It said nothing about the rest: those events wait on.
             (None, None) if done > 0 => return self.finish_lane(active.turn),
+            (None, Some(Failure { retry: Retry::NotRun, .. })) if done == 0 => {
+                return self.book.give_back(&active.turn, now);
+            }
             (None, failure) => failure.unwrap_or_else(silent),
         };
         let failed = Failed { failing, attempts: attempts(done), failure, started_at };

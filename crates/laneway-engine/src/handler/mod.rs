@@ -6,6 +6,7 @@ mod call;
 mod cancel;
 mod policy;
 mod progress;
+mod pull;
 mod types;
 
 pub(crate) use call::call;
@@ -14,6 +15,8 @@ pub(crate) use cancel::Canceller;
 pub(crate) use policy::Decision;
 pub use policy::{OnFailure, Policy};
 pub use progress::Progress;
+pub use pull::{Claim, ClaimLost, ClaimWish, Desk};
 pub use types::{
     Done, Emission, Failure, Handler, LaneAnswer, LaneRun, LastDone, Retry, Run, Running, StateChange,
+    WhenDurable,
 };

@@ -66,7 +66,7 @@ impl Policy {
         }
         Decision::RetryAfter(match failure.retry {
             Retry::After(wait) => wait,
-            Retry::ByPolicy | Retry::Never => self.wait_after(attempts, chance),
+            Retry::ByPolicy | Retry::Never | Retry::NotRun => self.wait_after(attempts, chance),
         })
     }
 

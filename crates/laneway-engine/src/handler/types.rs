@@ -9,6 +9,9 @@ use bytes::Bytes;
 use laneway_core::store::Versioned;
 use laneway_core::{Draft, Event, EventId, Partition, RunFence, Steady};
 
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
 use super::cancel::CancelToken;
 use super::progress::Progress;
 
@@ -85,7 +88,40 @@ pub struct LaneAnswer {
     pub state: StateChange,
     /// What became of the first event that is not done; `None` leaves it waiting.
     pub failure: Option<Failure>,
+    /// Told once all this is durable.
+    pub when_durable: WhenDurable,
 }
+
+/// Tells somebody that an answer is durable. Says nothing about what was answered.
+#[derive(Debug, Clone, Default)]
+pub struct WhenDurable(Option<Arc<Mutex<Option<oneshot::Sender<()>>>>>);
+
+impl WhenDurable {
+    /// A signal, and where to wait for it. The wait fails when the seat was lost before.
+    pub fn new() -> (Self, oneshot::Receiver<()>) {
+        let (sender, receiver) = oneshot::channel();
+        (Self(Some(Arc::new(Mutex::new(Some(sender))))), receiver)
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.0.is_some()
+    }
+
+    pub(crate) fn tell(&self) {
+        let sender = self.0.as_ref().and_then(|shared| shared.lock().take());
+        // Whoever asked may have gone.
+        drop(sender.map(|sender| sender.send(())));
+    }
+}
+
+/// Who is told is no part of what was answered.
+impl PartialEq for WhenDurable {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for WhenDurable {}
 
 /// One event that is done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -135,6 +171,8 @@ pub enum Retry {
     After(Duration),
     /// Never: the same would happen again.
     Never,
+    /// The run did not take place: the event is its lane's head again, and no attempt is counted.
+    NotRun,
 }
 
 impl LaneAnswer {

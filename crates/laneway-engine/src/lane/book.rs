@@ -162,6 +162,12 @@ impl Book {
         self.tidy(&turn.key);
     }
 
+    /// The run of a turn did not take place: its event is the head again.
+    pub(crate) fn give_back(&mut self, turn: &LaneTurn, now: Now) {
+        self.table.finish(turn, Verdict::RetryAt(now.tick()));
+        self.table.advance(now.tick());
+    }
+
     /// The first event of a lane that does not run.
     pub(crate) fn first_of(&self, lane: &LaneName) -> Option<EventId> {
         self.table.behind(lane, 1).first().map(|(_, waiting)| waiting.event.id)

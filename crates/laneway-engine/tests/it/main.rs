@@ -1,7 +1,11 @@
 //! The engine from outside, on the memory store and paused time.
 
 mod batches;
+mod claims;
 mod failures;
+mod latest;
 mod order;
 mod seam;
+mod time;
+mod why;
 mod world;

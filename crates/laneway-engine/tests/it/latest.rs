@@ -1,0 +1,98 @@
+//! Latest mode: the newest event of a lane wins, durably.
+
+use laneway_core::store::Receipt;
+use laneway_core::{Mode, Status, Terminal};
+use laneway_engine::ProcessorSettings;
+use laneway_engine::handler::{OnFailure, Policy};
+use laneway_engine::job::{JobError, Submit};
+use laneway_engine::log::Appending;
+
+use crate::world::{World, draft};
+
+fn settings() -> ProcessorSettings {
+    let policy = Policy { max_attempts: 2, on_failure: OnFailure::Park, ..Policy::default() };
+    ProcessorSettings { policy, ..ProcessorSettings::default() }
+}
+
+async fn submit(world: &World, key: &str, generation: u64, data: &str) -> laneway_core::JobId {
+    let mut draft = draft(key, data);
+    draft.generation = Some(generation);
+    let job = Submit { draft, processor: None, keep: None };
+    let submitted = world.engine.jobs().submit("orders", vec![job]).await.expect("the stream exists");
+    submitted.into_iter().next().expect("one answer").expect("the store takes it").id
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_newest_of_what_waits_runs_and_the_others_name_it() {
+    let world = World::new(Mode::Latest).await;
+    world.process(settings()).await;
+    world.engine.drain(crate::world::SOON).await;
+    let mut world = world.again();
+    let first = submit(&world, "pod", 1, "one").await;
+    let second = submit(&world, "pod", 2, "two").await;
+    let third = submit(&world, "pod", 3, "three").await;
+    world.process(settings()).await;
+    assert_eq!(world.settled(third).await.status(), Status::Ended(Terminal::Done));
+    assert_eq!(world.settled(first).await.status(), Status::Ended(Terminal::Superseded));
+    assert_eq!(world.settled(second).await.status(), Status::Ended(Terminal::Superseded));
+    assert_eq!(world.nexts(1).await, ["three"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn newer_event_ends_one_that_waits_behind_a_run() {
+    let mut world = World::new(Mode::Latest).await;
+    world.process(settings()).await;
+    let running = submit(&world, "pod", 1, "slow").await;
+    assert_eq!(world.nexts(1).await, ["slow"]);
+    let waiting = submit(&world, "pod", 2, "two").await;
+    let newest = submit(&world, "pod", 3, "three").await;
+    assert_eq!(world.settled(waiting).await.status(), Status::Ended(Terminal::Superseded));
+    assert_eq!(world.settled(newest).await.status(), Status::Ended(Terminal::Done));
+    assert_eq!(world.settled(running).await.status(), Status::Ended(Terminal::Done));
+    assert_eq!(world.nexts(1).await, ["three"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn newer_event_frees_a_parked_lane_and_begins_with_no_attempts() {
+    let mut world = World::new(Mode::Latest).await;
+    world.process(settings()).await;
+    let parked = submit(&world, "pod", 1, "fail").await;
+    assert_eq!(world.settled(parked).await.status(), Status::Parked);
+    assert_eq!(world.nexts(2).await, ["fail", "fail"]);
+    let newer = submit(&world, "pod", 2, "ok").await;
+    assert_eq!(world.settled(newer).await.status(), Status::Ended(Terminal::Done));
+    assert_eq!(world.status(parked).await, Status::Ended(Terminal::Superseded));
+    let ran = world.next().await;
+    assert_eq!((ran.data.as_str(), ran.attempt), ("ok", 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn stale_generation_is_refused_also_when_nothing_runs() {
+    let world = World::new(Mode::Latest).await;
+    world.process(settings()).await;
+    let newest = submit(&world, "pod", 5, "five").await;
+    world.settled(newest).await;
+    let mut old = draft("pod", "three");
+    old.generation = Some(3);
+    let sent =
+        world.engine.producer().append("orders", Appending { drafts: vec![old.clone()], object: None });
+    let sent = sent.await.expect("the stream exists").remove(0).receipt.expect("answered");
+    assert!(matches!(sent, Receipt::Stale { generation: 5, .. }), "{sent:?}");
+    let job = Submit { draft: old, processor: None, keep: None };
+    let answers = world.engine.jobs().submit("orders", vec![job]).await.expect("the stream exists");
+    assert!(matches!(answers[0], Err(JobError::NotMade(_))), "{answers:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn generation_that_was_done_is_superseded_also_after_a_restart() {
+    let mut world = World::new(Mode::Latest).await;
+    world.process(settings()).await;
+    let done = submit(&world, "pod", 5, "five").await;
+    world.settled(done).await;
+    assert_eq!(world.nexts(1).await, ["five"]);
+    world.engine.drain(crate::world::SOON).await;
+    let again = world.again();
+    again.process(settings()).await;
+    let same = submit(&again, "pod", 5, "five once more").await;
+    assert_eq!(again.settled(same).await.status(), Status::Ended(Terminal::Superseded));
+}

@@ -1,0 +1,63 @@
+//! Every waiting job has one reason, and it is the true one.
+
+use laneway_core::{Key, Mode, Status};
+use laneway_engine::ProcessorSettings;
+use laneway_engine::handler::{OnFailure, Policy};
+use laneway_engine::observe::Why;
+
+use crate::world::World;
+
+fn settings() -> ProcessorSettings {
+    let policy = Policy { max_attempts: 2, on_failure: OnFailure::Park, ..Policy::default() };
+    ProcessorSettings { policy, ..ProcessorSettings::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn job_behind_a_run_names_it_and_the_run_says_that_it_runs() {
+    let mut world = World::new(Mode::Queue).await;
+    world.process(settings()).await;
+    let running = world.submit("ann", "slow").await;
+    let behind = world.submit("ann", "behind").await;
+    assert_eq!(world.nexts(1).await, ["slow"]);
+    // Long enough to show.
+    crate::seam::wait(std::time::Duration::from_secs(3)).await;
+    let looker = world.engine.looker().clone();
+    assert!(matches!(looker.why_job(running).await.expect("known"), Why::Running { since: Some(_) }));
+    assert_eq!(world.status(running).await, Status::Running);
+    let why = looker.why_job(behind).await.expect("known");
+    assert!(matches!(why, Why::Behind { since: Some(_), .. }), "{why:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lane_tells_its_head_and_why_it_stands() {
+    let mut world = World::new(Mode::Queue).await;
+    world.process(settings()).await;
+    let parked = world.submit("ann", "fail").await;
+    let behind = world.submit("ann", "behind").await;
+    world.settled(parked).await;
+    assert_eq!(world.nexts(2).await, ["fail", "fail"]);
+    let looker = world.engine.looker().clone();
+    let ann = Key::new("ann").expect("short");
+    let standing = looker.lane("orders", &ann).await.expect("known");
+    let charge = &standing.processors[0];
+    assert!(matches!(&charge.why, Why::Parked { cause, .. } if &cause[..] == b"as told"), "{charge:?}");
+    assert_eq!(charge.record.as_ref().map(|record| record.attempts), Some(2));
+    assert!(matches!(looker.why_job(behind).await.expect("known"), Why::Parked { .. }));
+    let head = charge.head.expect("it has one");
+    world.engine.operator().retry("charge", &ann, head).await.expect("asked");
+    assert_eq!(world.nexts(2).await, ["fail", "fail"], "it has all its attempts again");
+    let nobody = looker.lane("orders", &Key::new("nobody").expect("short")).await.expect("known");
+    assert_eq!((nobody.tail, &nobody.processors[0].why), (None, &Why::Idle));
+}
+
+#[tokio::test(start_paused = true)]
+async fn paused_processor_and_missing_processor_are_told_apart() {
+    let world = World::new(Mode::Queue).await;
+    world.process(settings()).await;
+    world.engine.operator().pause("charge", "op").await.expect("asked");
+    crate::seam::wait(std::time::Duration::from_secs(3)).await;
+    let job = world.submit("ann", "ok").await;
+    assert_eq!(world.engine.looker().why_job(job).await.expect("known"), Why::ProcessorPaused);
+    world.engine.operator().resume("charge").await.expect("asked");
+    world.settled(job).await;
+}
