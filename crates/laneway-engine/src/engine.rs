@@ -19,6 +19,7 @@ use crate::lane::Operator;
 use crate::log::{Catalogue, CatalogueError, Producer};
 use crate::observe::Looker;
 use crate::service::Env;
+use crate::upkeep::retain;
 
 /// The three seams of a store.
 #[derive(Clone)]
@@ -42,6 +43,7 @@ pub struct Engine {
     operator: Operator,
     looker: Looker,
     running: Arc<Mutex<HashMap<String, Processing>>>,
+    upkeep: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
 /// A processor that runs on this node.
@@ -90,7 +92,17 @@ impl Engine {
             Arc::clone(&catalogue),
         );
         let looker = Looker::new(Arc::clone(&stores.store), Arc::clone(&catalogue), jobs.clone());
-        Self { env, stores, catalogue, producer, jobs, operator, looker, running: Arc::default() }
+        Self {
+            env,
+            stores,
+            catalogue,
+            producer,
+            jobs,
+            operator,
+            looker,
+            running: Arc::default(),
+            upkeep: Arc::default(),
+        }
     }
 
     /// Where events are appended.
@@ -210,18 +222,30 @@ impl Engine {
         let seats = (0..info.settings.partitions).map(|partition| {
             let seat = Seat { shard: info.shard(Partition(partition)), processor };
             let (ground, settings) = (ground.clone(), Arc::clone(&settings));
-            let mode = info.settings.mode;
-            self.env.spawn(own(ground, seat, settings, mode, orders.clone()))
+            let stream = (info.settings.mode, info.settings.partitions);
+            self.env.spawn(own(ground, seat, settings, stream, orders.clone()))
         });
         let seats = seats.collect();
         self.running.lock().insert(name.to_owned(), Processing { order, seats });
         Ok(())
     }
 
+    /// Begins to remove what retention allows, until the engine is drained.
+    pub fn start_upkeep(&self) {
+        let (store, catalogue) = (Arc::clone(&self.stores.store), Arc::clone(&self.catalogue));
+        let mut upkeep = self.upkeep.lock();
+        if upkeep.is_none() {
+            *upkeep = Some(self.env.spawn(retain(self.env.clone(), store, catalogue)));
+        }
+    }
+
     /// Takes no new turns, lets what runs finish, and after `within` asks the rest to stop.
     ///
     /// Nothing is lost: what did not finish runs again at the next start.
     pub async fn drain(&self, within: Duration) {
+        if let Some(upkeep) = self.upkeep.lock().take() {
+            upkeep.abort();
+        }
         let running: Vec<Processing> =
             self.running.lock().drain().map(|(_, processing)| processing).collect();
         for processing in &running {

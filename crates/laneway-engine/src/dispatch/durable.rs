@@ -51,6 +51,7 @@ impl Seat {
                     self.book.finish(&turn);
                     self.want_more(&turn.key);
                 }
+                After::CaughtUp { lane } => self.book.caught_up(&lane),
                 After::Block { turn } => self.leave_memory(&turn, now),
                 After::Grant { turn } => self.granted.push_back(turn),
                 After::Tell(signal) => signal.tell(),

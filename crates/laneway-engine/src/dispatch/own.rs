@@ -24,14 +24,14 @@ pub(crate) async fn own(
     ground: Ground,
     seat: SeatId,
     settings: Arc<ProcessorSettings>,
-    mode: Mode,
+    stream: (Mode, u32),
     mut order: watch::Receiver<Order>,
 ) {
     loop {
         if *order.borrow() != Order::Run {
             return;
         }
-        let ended = match take(&ground, seat, &settings, mode).await {
+        let ended = match take(&ground, seat, &settings, stream).await {
             Ok(owned) => run(ground.clone(), owned, order.clone()).await,
             Err(error) => Ended::Lost(error),
         };
@@ -52,11 +52,16 @@ pub(crate) async fn own(
     }
 }
 
-async fn take(ground: &Ground, id: SeatId, settings: &Arc<ProcessorSettings>, mode: Mode) -> Result<Seat> {
+async fn take(
+    ground: &Ground,
+    id: SeatId,
+    settings: &Arc<ProcessorSettings>,
+    stream: (Mode, u32),
+) -> Result<Seat> {
     let resume = seize(ground, id).await?;
     let was_clean = resume.progress.clean;
     let records = records(ground, id).await?;
-    let mut seat = Seat::new(id, Arc::clone(settings), mode, resume, records);
+    let mut seat = Seat::new(id, Arc::clone(settings), stream, resume, records);
     let now = ground.env.now();
     for kind in [BlockKind::Running, BlockKind::Claimed] {
         let mut after = None;

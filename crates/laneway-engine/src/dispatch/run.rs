@@ -403,12 +403,14 @@ impl Loop {
         Ok(())
     }
 
-    fn wake_at(&self) -> Steady {
+    fn wake_at(&mut self) -> Steady {
+        let now = self.ground.env.now();
         let expiry = self.seat.next_expiry();
-        let read = (self.read_after > self.ground.env.now().steady).then_some(self.read_after);
+        let read = (self.read_after > now.steady).then_some(self.read_after);
+        let rate = self.seat.next_by_rate(now);
         let due = self.lanes_due_at.filter(|_| self.loading.is_none());
         let long = self.seat.next_long_run().filter(|_| self.commit.is_none());
-        let times = [self.promote_at, due, expiry, read, long];
+        let times = [self.promote_at, due, expiry, read, long, rate];
         times.into_iter().flatten().fold(self.look_at, Steady::min)
     }
 

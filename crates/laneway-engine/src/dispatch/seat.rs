@@ -24,7 +24,7 @@ use laneway_lanes::table::ItemId;
 use super::settings::ProcessorSettings;
 use crate::commit::{Gathering, Prepared};
 use crate::handler::{Canceller, Progress, WhenDurable};
-use crate::lane::{Book, LaneTurn, Records, Waiting};
+use crate::lane::{Book, LaneTurn, Rates, Records, Waiting};
 use crate::service::Now;
 
 /// Events in memory at most, unless more may run at once.
@@ -80,6 +80,9 @@ pub(crate) struct Seat {
     /// When the next lane that was held up is due.
     pub(super) next_due: Option<Due>,
     pub(super) stage: Stage,
+    pub(super) rates: Rates,
+    /// Until when the processor's rate lets nothing start.
+    pub(super) rate_waits: Option<Steady>,
 }
 
 /// What a seat is about.
@@ -119,6 +122,8 @@ pub(crate) struct InFlight {
 pub(crate) enum After {
     /// The lane may go on: its running event has ended, and those that ran and ended with it.
     Finish { turn: LaneTurn },
+    /// What a lane ran ahead of is durable.
+    CaughtUp { lane: LaneName },
     /// The lane is held up in the store: it leaves memory.
     Block { turn: LaneTurn },
     /// A suspect may run now.
@@ -179,10 +184,11 @@ impl Seat {
     pub(crate) fn new(
         id: SeatId,
         settings: Arc<ProcessorSettings>,
-        mode: Mode,
+        (mode, partitions): (Mode, u32),
         resume: Resume,
         records: Records,
     ) -> Self {
+        let rates = Rates::new(settings.rate, settings.rate_per_key, partitions);
         let progress = resume.progress;
         let floor = progress.window.floor();
         let ceiling = progress.window.ceiling();
@@ -220,6 +226,8 @@ impl Seat {
             wanted_lanes: VecDeque::new(),
             next_due: None,
             stage: Stage::Working,
+            rates,
+            rate_waits: None,
         }
     }
 

@@ -23,6 +23,10 @@ pub struct ProcessorSettings {
     pub start: StartAt,
     /// Events of one lane that may start before the one before is durably settled. Default: 0, strict.
     pub run_ahead: u32,
+    /// Runs that may start per second, over all partitions. Default: no bound.
+    pub rate: Option<u32>,
+    /// Runs of one key that may start per second. Default: no bound.
+    pub rate_per_key: Option<u32>,
     /// Whether its handler uses lane states; without it pages come without them. Default: true.
     pub uses_state: bool,
     /// Latest mode: a newer event asks the running one of its lane to stop. Default: false.
@@ -57,6 +61,8 @@ impl Default for ProcessorSettings {
             types: Vec::new(),
             start: StartAt::Beginning,
             run_ahead: 0,
+            rate: None,
+            rate_per_key: None,
             uses_state: true,
             supersede_running: false,
         }
@@ -87,6 +93,11 @@ impl ProcessorSettings {
             && !(1..=BATCH_MAX).contains(&max)
         {
             faults.push(Refusal::new("batch max", max.to_string(), format!("1 to {BATCH_MAX}")));
+        }
+        for (field, rate) in [("rate", self.rate), ("rate_per_key", self.rate_per_key)] {
+            if rate == Some(0) {
+                faults.push(Refusal::new(field, "0", "at least 1 (leave it out for no bound)"));
+            }
         }
         if self.timeout == Some(Duration::ZERO) {
             faults.push(Refusal::new("timeout", "0", "more than nothing (leave it out for no limit)"));

@@ -165,7 +165,19 @@ impl Seat {
     /// The lane's run is over and its events ended: it may go on once that is durable.
     fn finish_lane(&mut self, turn: LaneTurn) {
         self.tidy_record(&turn.key);
-        self.gathering.then(After::Finish { turn });
+        if self.may_run_ahead(&turn.key) {
+            self.book.run_ahead(&turn);
+            self.gathering.then(After::CaughtUp { lane: turn.key });
+        } else {
+            self.gathering.then(After::Finish { turn });
+        }
+    }
+
+    /// Whether a lane may go on before its last end is durable (contract 1.15).
+    fn may_run_ahead(&self, lane: &LaneName) -> bool {
+        let memo = self.book.memo(lane);
+        let plain = memo.is_none_or(|memo| memo.record.is_none() && memo.sided == 0 && !memo.more);
+        plain && memo.map_or(0, |memo| memo.ahead) < self.settings.run_ahead
     }
 
     /// A lane without anything in its siding, and whose head begins anew, is plain again.

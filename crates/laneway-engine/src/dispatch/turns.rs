@@ -28,7 +28,7 @@ pub(crate) struct NewRun {
 impl Seat {
     /// Whether a free place would be used.
     pub(crate) fn can_start(&self) -> bool {
-        self.may_start() && (!self.granted.is_empty() || self.book.can_start())
+        self.may_start() && (!self.granted.is_empty() || self.book.can_start()) && self.rate_waits.is_none()
     }
 
     fn may_start(&self) -> bool {
@@ -40,11 +40,16 @@ impl Seat {
         if !self.may_start() {
             return None;
         }
+        self.rate_waits = self.rates.wait_until(now.steady);
+        if self.rate_waits.is_some() {
+            return None;
+        }
         let mut lanes = Vec::new();
         let lanes_max = if let Batch::Lanes { max } = self.settings.batch { max } else { 1 };
         while lanes.len() < lanes_max
             && let Some(turn) = self.next_turn(now)
         {
+            self.rates.started(&turn.key, now.steady);
             lanes.push(self.activate(turn));
         }
         if lanes.is_empty() {
@@ -74,6 +79,10 @@ impl Seat {
     /// Checks a head before it runs: it may have to wait for its time, for a durable start, or not run at all.
     fn admit(&mut self, turn: LaneTurn, now: Now) -> Option<LaneTurn> {
         let (lane, event) = (turn.key.clone(), &turn.payload.event);
+        if let Some(until) = self.rates.key_waits_until(&lane, now.steady) {
+            self.book.put_off(&turn, until);
+            return None;
+        }
         if let Some(due) = event.hold_until
             && !is_due(due, now)
         {
@@ -185,6 +194,12 @@ impl Seat {
                 self.put_record(&lane, Some(LaneRecord { block: Some(block), head: Some(head), ..record }));
             }
         }
+    }
+
+    /// When the processor's rate lets the next run start.
+    pub(crate) fn next_by_rate(&mut self, now: Now) -> Option<Steady> {
+        self.rate_waits = self.rate_waits.filter(|at| *at > now.steady);
+        self.rate_waits
     }
 
     /// When the next run will have taken long.

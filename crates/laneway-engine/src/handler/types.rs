@@ -109,8 +109,10 @@ impl WhenDurable {
 
     pub(crate) fn tell(&self) {
         let sender = self.0.as_ref().and_then(|shared| shared.lock().take());
-        // Whoever asked may have gone.
-        drop(sender.map(|sender| sender.send(())));
+        if let Some(sender) = sender {
+            // Whoever asked may have gone.
+            let _gone = sender.send(());
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hashbrown::HashMap;
 use laneway_core::store::Versioned;
-use laneway_core::{Event, EventId, LaneName, LaneRecord, Timestamp};
+use laneway_core::{Event, EventId, LaneName, LaneRecord, Steady, Timestamp};
 use laneway_lanes::table::{Arrival, ItemId, Mode, Outbox, Priority, Settings, Table, Tick, Turn, Verdict};
 
 use crate::service::Now;
@@ -57,6 +57,8 @@ pub(crate) struct Memo {
     pub(crate) sided: usize,
     /// Whether its siding goes on in the store.
     pub(crate) more: bool,
+    /// Events that ended and are not durable yet, while the lane went on.
+    pub(crate) ahead: u32,
 }
 
 #[derive(Debug)]
@@ -162,6 +164,24 @@ impl Book {
         self.tidy(&turn.key);
     }
 
+    /// The run of a turn is over and its end not durable yet, but its lane may go on.
+    pub(crate) fn run_ahead(&mut self, turn: &LaneTurn) {
+        self.memo_mut(&turn.key).ahead += 1;
+        self.finish(turn);
+    }
+
+    /// What ran ahead is durable.
+    pub(crate) fn caught_up(&mut self, lane: &LaneName) {
+        let memo = self.memo_mut(lane);
+        memo.ahead = memo.ahead.saturating_sub(1);
+        self.tidy(lane);
+    }
+
+    /// A turn is given back until a moment: nothing of its lane starts before.
+    pub(crate) fn put_off(&mut self, turn: &LaneTurn, until: Steady) {
+        self.table.finish(turn, Verdict::RetryAt(Tick::from_micros(until.0)));
+    }
+
     /// The run of a turn did not take place: its event is the head again.
     pub(crate) fn give_back(&mut self, turn: &LaneTurn, now: Now) {
         self.table.finish(turn, Verdict::RetryAt(now.tick()));
@@ -209,6 +229,7 @@ impl Book {
         }
         if let Some(memo) = self.memos.get(lane)
             && memo.record.is_none()
+            && memo.ahead == 0
             && memo.sided == 0
             && !memo.more
         {

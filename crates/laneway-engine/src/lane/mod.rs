@@ -6,9 +6,11 @@
 mod book;
 mod latest;
 mod operate;
+mod rate;
 mod records;
 
 pub(crate) use book::{Book, LaneTurn, Waiting, name_of};
 pub(crate) use latest::{open as open_state, seal as seal_state};
 pub use operate::{OperateError, Operator};
+pub(crate) use rate::Rates;
 pub(crate) use records::{KNOWN_MAX, Records};

@@ -4,6 +4,7 @@ mod batches;
 mod claims;
 mod failures;
 mod latest;
+mod limits;
 mod order;
 mod seam;
 mod time;

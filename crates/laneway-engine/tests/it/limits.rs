@@ -1,0 +1,42 @@
+//! Limits: rates per processor and per key, events that run ahead.
+
+use laneway_core::Mode;
+use laneway_engine::ProcessorSettings;
+
+use crate::seam;
+use crate::world::World;
+
+#[tokio::test(start_paused = true)]
+async fn processor_with_a_rate_starts_no_more_runs_than_it_allows() {
+    let mut world = World::new(Mode::Queue).await;
+    let events: Vec<(String, &str)> = (0..100).map(|number| (format!("key-{number}"), "ok")).collect();
+    world.send(&events.iter().map(|(key, data)| (key.as_str(), *data)).collect::<Vec<_>>()).await;
+    world.process(ProcessorSettings { rate: Some(10), ..ProcessorSettings::default() }).await;
+    seam::wait(std::time::Duration::from_secs(3)).await;
+    let mut ran = 0;
+    while world.ran.try_recv().is_ok() {
+        ran += 1;
+    }
+    assert!((30..=55).contains(&ran), "{ran} runs in three seconds at ten a second and a short burst");
+    assert_eq!(world.nexts(100 - ran).await.len(), 100 - ran, "the rest follows");
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_with_a_rate_waits_and_others_do_not() {
+    let mut world = World::new(Mode::Queue).await;
+    world.send(&[("hot", "1"), ("hot", "2"), ("hot", "3"), ("cold", "cold")]).await;
+    world.process(ProcessorSettings { rate_per_key: Some(1), ..ProcessorSettings::default() }).await;
+    let mut first = world.nexts(2).await;
+    first.sort();
+    assert_eq!(first, ["1", "cold"]);
+    assert_eq!(world.nexts(2).await, ["2", "3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lane_that_runs_ahead_keeps_its_order() {
+    let mut world = World::new(Mode::Queue).await;
+    let events: Vec<String> = (0..200).map(|number| number.to_string()).collect();
+    world.send(&events.iter().map(|data| ("hot", data.as_str())).collect::<Vec<_>>()).await;
+    world.process(ProcessorSettings { run_ahead: 16, ..ProcessorSettings::default() }).await;
+    assert_eq!(world.nexts(200).await, events);
+}
