@@ -12,12 +12,12 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use crate::dispatch::{Ground, Order, ProcessorSettings, own};
+use crate::dispatch::{Ground, Names, Order, ProcessorSettings, own};
 use crate::handler::{Desk, Handler};
 use crate::job::Jobs;
 use crate::lane::Operator;
 use crate::log::{Catalogue, CatalogueError, Producer};
-use crate::observe::Looker;
+use crate::observe::{Looker, Meters, SYSTEM_STREAM};
 use crate::service::Env;
 use crate::upkeep::retain;
 
@@ -158,6 +158,12 @@ impl Engine {
         defined.ok_or_else(|| CatalogueError::NoStream(name.to_owned()).into())
     }
 
+    /// Creates the system stream, to which processors that are started afterwards report parked lanes and failed jobs.
+    pub async fn start_reports(&self) -> Result<(), DefineError> {
+        let settings = StreamSettings { partitions: 1, ..StreamSettings::default() };
+        self.define_stream(SYSTEM_STREAM, settings).await.map(|_| ())
+    }
+
     /// Registers a processor and runs it on this node until it is stopped.
     pub async fn process(
         &self,
@@ -215,15 +221,22 @@ impl Engine {
             stream: Arc::from(stream),
             processor: Arc::from(name),
             timeout: settings.timeout,
+            meters: Meters::new(stream, name, 0),
             demand,
+        };
+        let system = self.catalogue.stream(SYSTEM_STREAM).await.ok().map(|system| system.id);
+        let names = Names {
+            stream: Arc::clone(&ground.stream),
+            processor: Arc::clone(&ground.processor),
+            reports_to: system.filter(|system| *system != info.id),
         };
         let (order, orders) = watch::channel(Order::Run);
         let settings = Arc::new(settings);
         let seats = (0..info.settings.partitions).map(|partition| {
             let seat = Seat { shard: info.shard(Partition(partition)), processor };
             let (ground, settings) = (ground.clone(), Arc::clone(&settings));
-            let stream = (info.settings.mode, info.settings.partitions);
-            self.env.spawn(own(ground, seat, settings, stream, orders.clone()))
+            let ground = Ground { meters: Meters::new(stream, name, partition), ..ground };
+            self.env.spawn(own(ground, seat, settings, Arc::clone(&info), names.clone(), orders.clone()))
         });
         let seats = seats.collect();
         self.running.lock().insert(name.to_owned(), Processing { order, seats });

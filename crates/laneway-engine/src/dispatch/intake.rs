@@ -200,6 +200,7 @@ impl Seat {
     pub(super) fn end_unread(&mut self, id: EventId, job: Option<JobMark>, end: End) {
         debug_assert!(end.terminal != Terminal::Done, "only a run is done");
         self.gathering.pass(id);
+        self.tally.count(end.terminal);
         self.gathering.ending(end.of(id));
         self.end_job(id, job, &end, JobResult::None);
     }

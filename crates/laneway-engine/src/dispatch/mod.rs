@@ -18,4 +18,5 @@ mod turns;
 pub(crate) use fetch::plain;
 pub(crate) use own::own;
 pub(crate) use run::{Ground, Order};
+pub(crate) use seat::Names;
 pub use settings::{Batch, ProcessorSettings};

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::store::{LaneSelect, Lanes, Owner, Query, Resume, Rows, Seize};
-use laneway_core::{BlockKind, LaneName, Mode, Nonce, Result, Seat as SeatId, StoreError};
+use laneway_core::store::{Append, LaneSelect, Lanes, Owner, Query, Resume, Rows, Seize};
+use laneway_core::{BlockKind, LaneName, Nonce, Partition, Result, Seat as SeatId, StoreError, StreamInfo};
 use tokio::sync::watch;
 
 use super::run::{Ended, Ground, Order, run};
-use super::seat::Seat;
+use super::seat::{Names, Seat};
 use super::settings::ProcessorSettings;
 use crate::lane::Records;
+use crate::observe::{Report, report};
 
 /// Wait before a seat that was lost, or could not be had, is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -24,14 +25,15 @@ pub(crate) async fn own(
     ground: Ground,
     seat: SeatId,
     settings: Arc<ProcessorSettings>,
-    stream: (Mode, u32),
+    stream: Arc<StreamInfo>,
+    names: Names,
     mut order: watch::Receiver<Order>,
 ) {
     loop {
         if *order.borrow() != Order::Run {
             return;
         }
-        let ended = match take(&ground, seat, &settings, stream).await {
+        let ended = match take(&ground, seat, &settings, &stream, names.clone()).await {
             Ok(owned) => run(ground.clone(), owned, order.clone()).await,
             Err(error) => Ended::Lost(error),
         };
@@ -42,7 +44,12 @@ pub(crate) async fn own(
                 tracing::info!(%seat, what, "a seat is no more");
                 return;
             }
-            Ended::Lost(error) => tracing::warn!(%seat, %error, "a seat was lost and is tried again"),
+            Ended::Lost(error) => {
+                tracing::warn!(%seat, %error, "a seat was lost and is tried again");
+                if matches!(error, StoreError::Fenced { .. }) {
+                    tell_fenced(&ground, seat, &names, &error).await;
+                }
+            }
         }
         tokio::select! {
             biased;
@@ -52,16 +59,39 @@ pub(crate) async fn own(
     }
 }
 
+/// Reports a lost seat. It is not ours any more, so this is an append of its own, and it may fail.
+async fn tell_fenced(ground: &Ground, seat: SeatId, names: &Names, error: &StoreError) {
+    let Some(system) = names.reports_to else { return };
+    let error = error.to_string();
+    let draft = report(Report::SeatFenced { error: &error }, &names.processor, &names.stream, seat.shard);
+    let told = async {
+        let info = ground.catalogue.stream_of(system).await.map_err(|error| error.to_string())?;
+        let append = Append {
+            shard: info.shard(Partition(0)),
+            incarnation: ground.store.about().incarnation,
+            layout: info.layout,
+            origin: None,
+            drafts: vec![draft],
+            object: None,
+        };
+        ground.store.append(append).await.map_err(|error| error.to_string())
+    };
+    if let Err(error) = told.await {
+        tracing::warn!(%seat, error, "a lost seat could not be reported");
+    }
+}
+
 async fn take(
     ground: &Ground,
     id: SeatId,
     settings: &Arc<ProcessorSettings>,
-    stream: (Mode, u32),
+    stream: &StreamInfo,
+    names: Names,
 ) -> Result<Seat> {
     let resume = seize(ground, id).await?;
     let was_clean = resume.progress.clean;
     let records = records(ground, id).await?;
-    let mut seat = Seat::new(id, Arc::clone(settings), stream, resume, records);
+    let mut seat = Seat::new(id, Arc::clone(settings), stream, names, resume, records);
     let now = ground.env.now();
     for kind in [BlockKind::Running, BlockKind::Claimed] {
         let mut after = None;

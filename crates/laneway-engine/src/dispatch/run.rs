@@ -15,6 +15,7 @@ use laneway_core::store::{
 };
 use laneway_core::{Due, LaneName, Result, Steady, Store, StoreError, Topic, Wakeups};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tracing::Instrument;
 
 use super::fetch::{Loaded, Wish, load_due, load_named, look_up_wish};
 use super::intake::Views;
@@ -24,6 +25,7 @@ use super::turns::NewRun;
 use crate::commit::{prepare, send};
 use crate::handler::{Handler, Run, call};
 use crate::log::{Catalogue, forward_outbox};
+use crate::observe::Meters;
 use crate::service::{Env, Now};
 
 /// How often a seat looks for news without being told.
@@ -48,6 +50,7 @@ pub(crate) struct Ground {
     pub(crate) stream: Arc<str>,
     pub(crate) processor: Arc<str>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) meters: Meters,
     /// A free place is one that somebody asked for, and used up by a run: remote workers claim as many as they want.
     pub(crate) demand: bool,
 }
@@ -215,8 +218,11 @@ impl Loop {
             cancel,
         };
         let env = ground.env.clone();
+        let span = span_of(&run);
         let task = async move {
+            let began = env.now().steady;
             let called = call(env.clone(), Arc::clone(&ground.handler), run, ground.timeout).await;
+            ground.meters.ran(env.now().steady.since(began));
             let mut answers = Vec::with_capacity(events.len());
             for (events, answer) in events.iter().zip(called.answers) {
                 let (store, catalogue) = (&*ground.store, &*ground.catalogue);
@@ -231,7 +237,7 @@ impl Loop {
             }
         };
         // The seat learns of its end by the answer; a seat that is lost asks it to stop.
-        drop(self.ground.env.spawn(task));
+        drop(self.ground.env.spawn(task.instrument(span)));
     }
 
     fn send_commit(&mut self, now: Now) {
@@ -425,6 +431,8 @@ impl Loop {
     fn on_committed(&mut self, committed: Result<Committed>) -> Result<()> {
         let now = self.ground.env.now();
         self.seat.committed(committed?, now);
+        let (tally, lag, active) = self.seat.take_tally();
+        self.ground.meters.tell(tally, lag, active);
         if let Some(due) = self.seat.take_next_due() {
             let due = steady_of(due, now);
             self.lanes_due_at = Some(self.lanes_due_at.map_or(due, |known| known.min(due)));
@@ -528,6 +536,23 @@ impl Loop {
         self.read_after = self.ground.env.now().steady.after(TRY_AGAIN);
         self.look = true;
     }
+}
+
+/// The span of a run, with the trace that its first event came with.
+fn span_of(run: &Run) -> tracing::Span {
+    let first = run.lanes.first().and_then(|lane| Some((lane, lane.events.first()?)));
+    let Some((lane, event)) = first else { return tracing::Span::none() };
+    let trace = event.headers.get("traceparent").map(String::from_utf8_lossy);
+    tracing::info_span!(
+        "process",
+        stream = %run.stream,
+        processor = %run.processor,
+        partition = %run.partition,
+        event = %event.id,
+        attempt = lane.attempt,
+        events = lane.events.len(),
+        traceparent = trace.as_deref(),
+    )
 }
 
 fn steady_of(due: Due, now: Now) -> Steady {

@@ -17,7 +17,8 @@ use hashbrown::HashMap;
 use laneway_core::limits::WINDOW_IDS;
 use laneway_core::store::{Resume, SeatStatus, Versioned};
 use laneway_core::{
-    Due, EventId, Fence, Key, LaneName, LaneRecord, Mode, Seat as SeatId, Steady, Timestamp, Window,
+    Due, EventId, Fence, Key, LaneName, LaneRecord, Mode, Seat as SeatId, Steady, StreamId, StreamInfo,
+    Timestamp, Window,
 };
 use laneway_lanes::table::ItemId;
 
@@ -25,6 +26,7 @@ use super::settings::ProcessorSettings;
 use crate::commit::{Gathering, Prepared};
 use crate::handler::{Canceller, Progress, WhenDurable};
 use crate::lane::{Book, LaneTurn, Rates, Records, Waiting};
+use crate::observe::Tally;
 use crate::service::Now;
 
 /// Events in memory at most, unless more may run at once.
@@ -80,6 +82,9 @@ pub(crate) struct Seat {
     /// When the next lane that was held up is due.
     pub(super) next_due: Option<Due>,
     pub(super) stage: Stage,
+    pub(super) names: Names,
+    /// What happened since the last durable commit.
+    pub(super) tally: Tally,
     pub(super) rates: Rates,
     /// Until when the processor's rate lets nothing start.
     pub(super) rate_waits: Option<Steady>,
@@ -97,6 +102,15 @@ pub(crate) enum Stage {
     Resetting,
     /// It has begun anew: nothing in memory is true any more.
     BeganAnew,
+}
+
+/// The names a seat speaks under, and where it reports.
+#[derive(Debug, Clone)]
+pub(crate) struct Names {
+    pub(crate) stream: Arc<str>,
+    pub(crate) processor: Arc<str>,
+    /// The system stream; nothing for a seat on that stream itself, which would report for ever.
+    pub(crate) reports_to: Option<StreamId>,
 }
 
 /// How far the requests of a seat are.
@@ -184,10 +198,12 @@ impl Seat {
     pub(crate) fn new(
         id: SeatId,
         settings: Arc<ProcessorSettings>,
-        (mode, partitions): (Mode, u32),
+        stream: &StreamInfo,
+        names: Names,
         resume: Resume,
         records: Records,
     ) -> Self {
+        let (mode, partitions) = (stream.settings.mode, stream.settings.partitions);
         let rates = Rates::new(settings.rate, settings.rate_per_key, partitions);
         let progress = resume.progress;
         let floor = progress.window.floor();
@@ -226,6 +242,8 @@ impl Seat {
             wanted_lanes: VecDeque::new(),
             next_due: None,
             stage: Stage::Working,
+            names,
+            tally: Tally::default(),
             rates,
             rate_waits: None,
         }
@@ -314,6 +332,12 @@ impl Seat {
     /// Events up to this are gone by retention: nobody had to process them here.
     pub(crate) fn skip_to(&mut self, first: EventId) {
         self.read_to = self.read_to.max(EventId(first.0.saturating_sub(1)));
+    }
+
+    /// What happened, durably, since it was last asked; how many events are behind, and how many are in memory.
+    pub(crate) fn take_tally(&mut self) -> (Tally, u64, usize) {
+        let lag = self.head.0.saturating_sub(self.floor.0);
+        (std::mem::take(&mut self.tally), lag, self.book.len())
     }
 
     /// The number after which emits are to be forwarded.

@@ -1,14 +1,16 @@
 //! Settle: what a run came to goes into the next commit.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::seat::{ActiveLane, After, Finished, RunNo, Seat, Stop};
 use crate::commit::Prepared;
 use crate::handler::{Decision, Failure, LastDone, OnFailure, Retry, StateChange};
 use crate::lane::{LaneTurn, Waiting, open_state, seal_state};
+use crate::observe::{Report, report};
 use crate::service::{Env, Now};
 use bytes::Bytes;
-use laneway_core::store::{DeadLetter, Ending, JobEnd, JobResult, SeatStatus, Versioned};
+use laneway_core::store::{DeadLetter, Emit, Ending, JobEnd, JobResult, SeatStatus, Versioned};
 use laneway_core::{Block, Due, Event, EventId, JobMark, LaneName, LaneRecord, Mode, Terminal, Timestamp};
 
 /// How an event ends, other than by a run that is done.
@@ -74,6 +76,8 @@ impl Seat {
         let attempts = |index| if index == 0 { attempt } else { 1 };
         for (index, (waiting, result)) in events.iter().zip(answer.done).enumerate() {
             self.pass(&lane, waiting);
+            self.tally.count(Terminal::Done);
+            self.tally.ages.push(Duration::from_micros(now.calendar.0.saturating_sub(waiting.event.time.0)));
             self.gathering.emit(result.emits);
             let end = End {
                 attempts: attempts(index),
@@ -129,15 +133,18 @@ impl Seat {
         };
         match self.settings.policy.decide(attempts, &failure, env.chance()) {
             Decision::RetryAfter(wait) => {
+                self.tally.retried += 1;
                 let due = Due::Steady(now.steady.after(wait));
                 self.block(turn, Block::Retry { due, cause }, record);
             }
             Decision::GiveUp(OnFailure::Park) => {
+                self.tell_parked(&failing.event, &failure.error, attempts);
                 self.block(turn, Block::Parked { cause, at: now.calendar }, record);
             }
             Decision::GiveUp(OnFailure::Halt) => {
                 self.status = SeatStatus::Halted;
                 self.gathering.status(SeatStatus::Halted);
+                self.tell_parked(&failing.event, &failure.error, attempts);
                 self.block(turn, Block::Parked { cause, at: now.calendar }, record);
             }
             Decision::GiveUp(OnFailure::Drop) => {
@@ -218,6 +225,12 @@ impl Seat {
     /// An event in memory ends.
     pub(super) fn end(&mut self, lane: &LaneName, waiting: &Arc<Waiting>, end: End) {
         self.pass(lane, waiting);
+        self.tally.count(end.terminal);
+        if end.terminal == Terminal::Failed
+            && let Some(job) = self.our_job(waiting.event.job)
+        {
+            self.tell(Report::JobFailed { event: &waiting.event, job: job.id, cause: &end.reason });
+        }
         self.gathering.ending(end.of(waiting.event.id));
         self.end_job(waiting.event.id, waiting.event.job, &end, JobResult::None);
     }
@@ -246,6 +259,18 @@ impl Seat {
         let end = diverted(since);
         self.gathering.dead(dead_letter(event, &end));
         self.end_unread(event.id, event.job, end);
+    }
+
+    fn tell_parked(&mut self, event: &Event, cause: &str, attempts: u32) {
+        self.tally.parked += 1;
+        self.tell(Report::LaneParked { event, cause, attempts });
+    }
+
+    /// Reports on the system stream, in the commit in which it happens.
+    fn tell(&mut self, what: Report<'_>) {
+        let Some(stream) = self.names.reports_to else { return };
+        let draft = report(what, &self.names.processor, &self.names.stream, self.id.shard);
+        self.gathering.emit(vec![Emit { stream, draft }]);
     }
 
     fn our_job(&self, job: Option<JobMark>) -> Option<JobMark> {

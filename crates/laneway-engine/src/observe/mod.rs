@@ -1,9 +1,15 @@
-//! Looking at what the engine does: why something waits, and lanes as they stand. Reads only.
+//! What the engine tells of itself: why something waits and how lanes stand (read from the store, by any node), meters,
+//! and reports on the system stream. Nothing here changes what the engine does.
 
 mod facts;
 mod lanes;
+mod meters;
+mod report;
 mod why;
 
 pub use facts::{LookError, Looker};
 pub use lanes::{LaneStanding, ProcessorStanding};
+pub(crate) use meters::{Meters, Tally};
+pub use report::SYSTEM_STREAM;
+pub(crate) use report::{Report, report};
 pub use why::{Facts, Place, Why, why};

@@ -61,3 +61,29 @@ async fn paused_processor_and_missing_processor_are_told_apart() {
     world.engine.operator().resume("charge").await.expect("asked");
     world.settled(job).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn parked_lanes_and_failed_jobs_are_reported_on_the_system_stream() {
+    use laneway_core::store::{Entry, Read, ReadFrom};
+    let world = World::new(Mode::Queue).await;
+    world.engine.start_reports().await.expect("a new stream");
+    world.process(settings()).await;
+    let parked = world.submit("ann", "fail").await;
+    world.settled(parked).await;
+    let info = world.engine.catalogue().stream("_laneway").await.expect("it is there");
+    let read = Read {
+        shard: info.shard(laneway_core::Partition(0)),
+        from: ReadFrom::After(laneway_core::EventId(0)),
+        limit: 10,
+        bytes: 1 << 20,
+        processor: None,
+        states: false,
+    };
+    // The report leaves the outbox soon after the commit that made it.
+    crate::seam::wait(std::time::Duration::from_secs(2)).await;
+    let page = world.engine.stores().store.read(read).await.expect("readable");
+    let [Entry::Event(report)] = &page.entries[..] else { panic!("one report, {:?}", page.entries) };
+    assert_eq!(report.kind.as_str(), "lane.parked");
+    let text = String::from_utf8_lossy(&report.data);
+    assert!(text.contains(r#""key":"ann""#) && text.contains(r#""cause":"as told""#), "{text}");
+}

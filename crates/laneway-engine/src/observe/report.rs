@@ -1,0 +1,85 @@
+//! Reports: what an operator wants to be told goes to the system stream `_laneway`, in the very commit in which it
+//! happens, so that nothing is told that did not happen and nothing that happened is left out.
+
+use laneway_core::{Draft, Event, JobId, Key, Kind, Shard};
+
+/// Name of the stream that reports go to.
+pub const SYSTEM_STREAM: &str = "_laneway";
+
+/// Something worth telling.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Report<'a> {
+    /// A lane stands until somebody decides.
+    LaneParked { event: &'a Event, cause: &'a str, attempts: u32 },
+    /// A job ended without being done.
+    JobFailed { event: &'a Event, job: JobId, cause: &'a str },
+    /// A commit was refused: somebody else owns the seat.
+    SeatFenced { error: &'a str },
+}
+
+/// A report as an event. Its key is the lane it is about, so that reports of one lane keep their order.
+pub(crate) fn report(report: Report<'_>, processor: &str, stream: &str, shard: Shard) -> Draft {
+    let mut fields = vec![
+        ("stream", stream.to_owned()),
+        ("processor", processor.to_owned()),
+        ("partition", shard.partition.to_string()),
+    ];
+    let (kind, event) = match report {
+        Report::LaneParked { event, cause, attempts } => {
+            fields.extend([("cause", cause.to_owned()), ("attempts", attempts.to_string())]);
+            ("lane.parked", Some(event))
+        }
+        Report::JobFailed { event, job, cause } => {
+            fields.extend([("cause", cause.to_owned()), ("job", job.to_string())]);
+            ("job.failed", Some(event))
+        }
+        Report::SeatFenced { error } => {
+            fields.push(("error", error.to_owned()));
+            ("seat.fenced", None)
+        }
+    };
+    let key = event.and_then(|event| event.key.clone());
+    if let Some(event) = event {
+        fields.push(("event", event.id.to_string()));
+    }
+    if let Some(key) = &key {
+        fields.push(("key", key.to_string()));
+    }
+    let about =
+        key.unwrap_or_else(|| Key::new(format!("{stream}/{}", shard.partition)).expect("a short key"));
+    Draft::new(Some(about), Kind::new(kind).expect("a short type"), json(&fields))
+}
+
+/// An object of texts.
+fn json(fields: &[(&str, String)]) -> String {
+    let fields: Vec<String> =
+        fields.iter().map(|(name, value)| format!("\"{name}\":\"{}\"", escaped(value))).collect();
+    format!("{{{}}}", fields.join(","))
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '"' => escaped.push_str("\\\""),
+            '\\' => escaped.push_str("\\\\"),
+            '\n' => escaped.push_str("\\n"),
+            control if u32::from(control) < 0x20 => {
+                escaped.push_str(&format!("\\u{:04x}", u32::from(control)))
+            }
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_escaped_as_json_wants_them() {
+        let fields = [("cause", "said \"no\"\n\u{1}\\".to_owned())];
+        assert_eq!(json(&fields), "{\"cause\":\"said \\\"no\\\"\\n\\u0001\\\\\"}");
+    }
+}
