@@ -44,6 +44,8 @@ pub(crate) struct Wish {
     pub(crate) siding: Page,
     /// Dead letters it may be about, by id.
     pub(crate) dead: Vec<DeadLetter>,
+    /// Whether the event it names is in a siding, at whatever place.
+    pub(crate) sided: bool,
     /// The last event of the lane it names.
     pub(crate) last_of_lane: Option<EventId>,
     /// Parked lanes, for the end of a halt.
@@ -151,9 +153,15 @@ pub(crate) async fn look_up_wish(store: &dyn Store, seat: SeatId, row: RequestRo
             states: Vec::new(),
         },
         dead: Vec::new(),
+        sided: false,
         last_of_lane: None,
         parked: Vec::new(),
     };
+    if let Some(EventId(id)) = event_id
+        && let Rows::Sided(rows) = store.query(Query::Sided(seat, EventId(id.saturating_sub(1)), 1)).await?
+    {
+        wish.sided = rows.first().is_some_and(|(sided, _)| sided.0 == id);
+    }
     if let RequestOp::Resume { lane: None } = wish.row.op {
         let select = LaneSelect::Blocked { kind: Some(BlockKind::Parked), after: None, limit: PARKED_MAX };
         let parked = store.lanes(Lanes { seat, select, siding: 0 }).await?;

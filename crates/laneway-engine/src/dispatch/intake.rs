@@ -94,7 +94,12 @@ impl Seat {
         }
         let has_record = self.book.memo(&lane).is_some_and(|memo| memo.record.is_some());
         match views.get(&lane) {
-            Some(view) if !has_record && self.book.len_of(&lane) == 0 && self.records.may_have(&lane) => {
+            Some(view)
+                if !has_record
+                    && self.book.len_of(&lane) == 0
+                    && self.records.may_have(&lane)
+                    && (view.record.block.is_some() || !view.siding.is_empty()) =>
+            {
                 self.join_blocked(view, &event);
             }
             _ => self.join_known(lane, event, now),
@@ -150,7 +155,7 @@ impl Seat {
 
     fn join_siding(&mut self, record: &LaneRecord, id: EventId) {
         self.gathering.side(&record.lane, id);
-        self.gathering.record(&record.lane, Some(record.clone()));
+        self.gather_record(&record.lane, Some(record.clone()));
     }
 
     /// Moves an event into its lane's siding; the lane is in memory.

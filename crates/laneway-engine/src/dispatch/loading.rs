@@ -39,7 +39,7 @@ impl Seat {
                 self.sided_unread.insert(head);
             }
             record.block = Some(Block::Parked { cause, at: now.calendar });
-            self.gathering.record(&lane, Some(record));
+            self.gather_record(&lane, Some(record));
             self.records.insert(&lane);
             return;
         }
@@ -57,6 +57,10 @@ impl Seat {
     pub(crate) fn load_lane(&mut self, view: LaneView, events: Page, now: Now) {
         let LaneView { record, state, siding } = view;
         let lane = record.lane.clone();
+        // What is in memory already comes to its end there.
+        if self.book.len_of(&lane) > 0 {
+            return;
+        }
         if !self.may_load(&lane) {
             self.wanted_lanes.push_back(lane);
             return;

@@ -21,8 +21,13 @@ impl Seat {
     /// The number after which the next request is to be fetched; nothing while there is none, or while the last one
     /// waits for a run to end.
     pub(crate) fn wants_request(&self) -> Option<u64> {
-        let waits = self.requests.waiting.is_some() || self.in_flight.is_some() || !self.gathering.is_empty();
-        (self.requests.filed > self.requests.applied && !waits).then_some(self.requests.applied)
+        let wants = self.requests.filed > self.requests.applied && !self.requests.waits;
+        wants.then_some(self.requests.applied)
+    }
+
+    /// The look-up of a request is on its way: records that change from now on are newer.
+    pub(crate) fn wish_sent(&mut self) {
+        self.changed_since_wish.clear();
     }
 
     /// There was no request after all.
@@ -34,12 +39,14 @@ impl Seat {
     pub(crate) fn grant(&mut self, wish: Wish, now: Now) {
         let number = wish.row.number;
         // What it was looked up for may be changing at this moment: it is looked up again afterwards.
-        let changing = wish.lane.as_ref().is_some_and(|view| self.is_changing(&view.record.lane));
+        let changing = wish.lane.as_ref().is_some_and(|view| {
+            self.is_changing(&view.record.lane) || self.changed_since_wish.contains(&view.record.lane)
+        });
         if number <= self.requests.applied || changing {
             return;
         }
         let applied = match wish.row.op.clone() {
-            RequestOp::Cancel { id } => self.cancel(&wish, number, id, now),
+            RequestOp::Cancel { id } => self.cancel(&wish, id),
             RequestOp::Pause { lane: None, .. } => self.set_status(SeatStatus::Paused),
             RequestOp::Resume { lane: None } => self.resume_all(&wish),
             RequestOp::Pause { lane: Some(lane), by } => self.pause(&wish, &lane, by, now),
@@ -54,6 +61,8 @@ impl Seat {
         if applied {
             self.requests.applied = number;
             self.gathering.requests_applied(number);
+        } else {
+            self.requests.waits = true;
         }
     }
 
@@ -76,16 +85,18 @@ impl Seat {
         self.set_status(SeatStatus::Run)
     }
 
-    fn cancel(&mut self, wish: &Wish, number: u64, id: EventId, _now: Now) -> bool {
+    fn cancel(&mut self, wish: &Wish, id: EventId) -> bool {
         let Some(entry) = &wish.event else { return true };
         let (lane, job) = match entry {
             Entry::Event(event) => (name_of(event), event.job),
             Entry::Superseded { key, job, .. } => (LaneName::Key(key.clone()), *job),
         };
         let end = End::new(Terminal::Cancelled, "cancelled on request");
-        if self.runs_event(id) {
+        if let Some(running) = self.book.running_of(&lane)
+            && (running.event.id == id || self.runs_with(&lane, id))
+        {
+            // It may still be on its way to its start, or have ended and not be durable: then there is nothing to stop.
             self.stop_running(&lane, Stop::Cancel);
-            self.requests.waiting = Some((number, id));
             return false;
         }
         if let Some(waiting) = self.book.remove(&lane, id) {
@@ -93,14 +104,13 @@ impl Seat {
             self.tidy_after(&lane);
             return true;
         }
-        if wish.lane.as_ref().is_some_and(|view| view.siding.contains(&id)) {
-            self.end_sided(wish.lane.as_ref().expect("just looked at"), id, job, end);
+        if let (true, Some(view)) = (wish.sided, &wish.lane) {
+            self.end_sided(view, id, job, end);
             return true;
         }
         if id > self.read_to && !self.passed_before.contains(id) && !self.sided_unread.contains(&id) {
             if id.0 > self.floor.0 + WINDOW_IDS {
                 // Too far ahead to be passed: when the window has come nearer.
-                self.requests.waiting = Some((number, id));
                 return false;
             }
             self.sided_unread.insert(id);
@@ -109,24 +119,20 @@ impl Seat {
         true
     }
 
-    /// Looks again at the request that waits, if what it waits for has come.
+    /// Looks again at the request that waits: something has ended, or the window has moved.
     pub(super) fn reconsider_request(&mut self) {
-        if let Some((_, id)) = self.requests.waiting
-            && !self.runs_event(id)
-            && (id <= self.read_to || id.0 <= self.floor.0 + WINDOW_IDS)
-        {
-            self.requests.waiting = None;
-        }
+        self.requests.waits = false;
     }
 
-    fn runs_event(&self, id: EventId) -> bool {
+    /// Whether an event runs with its lane's head, in a batch.
+    fn runs_with(&self, lane: &LaneName, id: EventId) -> bool {
         let lanes = self.runs.values().flat_map(|active| &active.lanes);
-        lanes.flat_map(|lane| lane.events()).any(|waiting| waiting.event.id == id)
-            || self.granted.iter().any(|turn| turn.payload.event.id == id)
+        let mut events = lanes.filter(|active| active.turn.key == *lane).flat_map(|active| active.events());
+        events.any(|waiting| waiting.event.id == id)
     }
 
     /// A waiting event left a lane in memory: the lane may be plain now.
-    fn tidy_after(&mut self, lane: &LaneName) {
+    pub(super) fn tidy_after(&mut self, lane: &LaneName) {
         let Some(memo) = self.book.memo(lane) else { return };
         let plain = memo.sided == 0 && !memo.more && self.book.len_of(lane) == 0;
         if plain && memo.record.as_ref().is_some_and(|record| !stays(record)) {
@@ -152,8 +158,7 @@ impl Seat {
             self.book.forget(&lane);
             return;
         }
-        self.changed_lanes.insert(lane.clone());
-        self.gathering.record(&lane, Some(record.clone()));
+        self.gather_record(&lane, Some(record.clone()));
         if was_head && !stays(&record) {
             self.wanted_lanes.push_back(lane);
         }
@@ -221,16 +226,15 @@ impl Seat {
             self.book.forget(&lane);
             return;
         }
-        self.changed_lanes.insert(lane.clone());
         let running = Block::Running { since: laneway_core::Timestamp(0), progress: Bytes::new() };
-        self.gathering.record(&lane, Some(LaneRecord { block: Some(running), ..record }));
+        self.gather_record(&lane, Some(LaneRecord { block: Some(running), ..record }));
         self.wanted_lanes.push_back(lane);
     }
 
     fn skip(&mut self, wish: &Wish, lane: &LaneName, id: EventId) -> bool {
         let end = End::new(Terminal::Skipped, "skipped on request");
         if self.book.len_of(lane) > 0 {
-            if !self.runs_event(id)
+            if self.book.running_of(lane).is_none()
                 && self.book.first_of(lane) == Some(id)
                 && let Some(waiting) = self.book.remove(lane, id)
             {
@@ -297,8 +301,7 @@ impl Seat {
             ..LaneRecord::new(lane.clone())
         };
         self.records.insert(lane);
-        self.changed_lanes.insert(lane.clone());
-        self.gathering.record(lane, Some(record));
+        self.gather_record(lane, Some(record));
         self.wanted_lanes.push_back(lane.clone());
         true
     }

@@ -187,6 +187,10 @@ impl Loop {
         self.seat.settle(&self.ground.env, now);
         self.start_runs(now);
         self.send_commit(now);
+        // After a failed call nothing is asked for a while.
+        if now.steady < self.read_after {
+            return;
+        }
         self.send_read(now);
         self.send_look_up();
         self.send_load(now);
@@ -251,7 +255,7 @@ impl Loop {
     }
 
     fn send_read(&mut self, now: Now) {
-        let busy = self.reading.is_some() || self.page.is_some() || now.steady < self.read_after;
+        let busy = self.reading.is_some() || self.page.is_some();
         if busy || !(self.look || self.seat.is_behind()) {
             return;
         }
@@ -328,6 +332,7 @@ impl Loop {
             return;
         }
         let Some(after) = self.seat.wants_request() else { return };
+        self.seat.wish_sent();
         let (store, id) = (Arc::clone(&self.ground.store), self.seat.id());
         self.wishing = Some(
             async move {
@@ -374,7 +379,10 @@ impl Loop {
         let wake_at = self.wake_at();
         let starved = self.seat.can_start();
         let places = &self.ground.places;
-        if starved && self.permit.is_none() {
+        if !starved {
+            // A place that is kept for nobody would be missed by another seat.
+            self.permit = None;
+        } else if self.permit.is_none() {
             let places = Arc::clone(places);
             self.permit =
                 Some(Box::pin(async move { places.acquire_owned().await.expect("places are never closed") }));

@@ -75,6 +75,8 @@ pub(crate) struct Seat {
     pub(super) forwarded_durable: u64,
     /// Lanes whose record changed since the look-up under way was sent.
     pub(super) changed_lanes: BTreeSet<LaneName>,
+    /// Lanes whose record changed since a request was looked up.
+    pub(super) changed_since_wish: BTreeSet<LaneName>,
     /// Events that were moved to a siding before they were read.
     pub(super) sided_unread: BTreeSet<EventId>,
     /// Lanes to be loaded from their siding.
@@ -120,8 +122,8 @@ pub(crate) struct Requests {
     pub(super) filed: u64,
     /// Highest number that had its effect, durably or gathered.
     pub(super) applied: u64,
-    /// Cancels of runs that have not answered yet: number and event.
-    pub(super) waiting: Option<(u64, EventId)>,
+    /// The next one waits for a run to end, or for the window to come nearer.
+    pub(super) waits: bool,
 }
 
 /// A commit on its way.
@@ -229,15 +231,12 @@ impl Seat {
             settling: VecDeque::new(),
             granted: VecDeque::new(),
             fresh_states: HashMap::new(),
-            requests: Requests {
-                filed: resume.request_no,
-                applied: progress.requests_applied,
-                waiting: None,
-            },
+            requests: Requests { filed: resume.request_no, applied: progress.requests_applied, waits: false },
             emitted: progress.emitted,
             forwarded: progress.forwarded,
             forwarded_durable: progress.forwarded,
             changed_lanes: BTreeSet::new(),
+            changed_since_wish: BTreeSet::new(),
             sided_unread: BTreeSet::new(),
             wanted_lanes: VecDeque::new(),
             next_due: None,
@@ -314,9 +313,9 @@ impl Seat {
         self.settings.uses_state || self.mode == Mode::Latest
     }
 
-    /// Whether lanes that are due may be looked for: not while records are changing, which would show them again.
+    /// Whether there is room for lanes that are due.
     pub(crate) fn may_look_for_due(&self) -> bool {
-        self.in_flight.is_none() && self.gathering.is_empty() && self.book.len() < self.loaded_max()
+        self.book.len() < self.loaded_max()
     }
 
     /// When the next waiting event expires.
@@ -363,8 +362,15 @@ impl Seat {
             Some(_) => self.records.insert(lane),
             None => self.records.remove(lane),
         }
-        self.changed_lanes.insert(lane.clone());
-        self.gathering.record(lane, record.clone());
+        self.gather_record(lane, record.clone());
         self.book.memo_mut(lane).record = record;
+    }
+
+    /// Gathers the record of a lane that may not be in memory.
+    pub(super) fn gather_record(&mut self, lane: &LaneName, record: Option<LaneRecord>) {
+        // Both are empty most of the time: nobody looks up anything while no lane has a record.
+        self.changed_lanes.insert(lane.clone());
+        self.changed_since_wish.insert(lane.clone());
+        self.gathering.record(lane, record);
     }
 }

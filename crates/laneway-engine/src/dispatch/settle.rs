@@ -48,11 +48,13 @@ impl Seat {
         for waiting in self.book.expired(now) {
             let lane = crate::lane::name_of(&waiting.event);
             self.end(&lane, &waiting, End::new(Terminal::Expired, "not started within its ttl"));
+            self.tidy_after(&lane);
         }
         while !self.gathering.is_enough()
             && let Some((number, finished)) = self.settling.pop_front()
         {
             let Some(active) = self.runs.remove(&number) else { continue };
+            self.reconsider_request();
             for (lane, answer) in active.lanes.into_iter().zip(finished.answers) {
                 self.settle_lane(env, now, lane, answer, finished.started_at);
             }
@@ -245,7 +247,7 @@ impl Seat {
         let memo = self.book.memo_mut(lane);
         memo.sided = memo.sided.saturating_sub(1);
         let record = memo.record.clone();
-        self.gathering.record(lane, record);
+        self.gather_record(lane, record);
     }
 
     /// A failed event is kept aside.

@@ -64,6 +64,7 @@ struct Inner {
     claims: Mutex<HashMap<String, Held>>,
     offered: Notify,
     /// Lanes that workers ask for at this moment.
+    asked: Mutex<usize>,
     places: Arc<Semaphore>,
     claims_max: usize,
 }
@@ -99,6 +100,7 @@ impl Desk {
             offers: Mutex::default(),
             claims: Mutex::default(),
             offered: Notify::new(),
+            asked: Mutex::default(),
             places: Arc::new(Semaphore::new(0)),
             claims_max,
         };
@@ -160,7 +162,7 @@ impl Desk {
     }
 }
 
-/// Places that one claim asks for, taken back when it is over.
+/// What one claim asks for, as long as it waits.
 struct Asked<'a> {
     inner: &'a Inner,
     lanes: usize,
@@ -168,18 +170,31 @@ struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     fn new(inner: &'a Inner, lanes: usize) -> Self {
-        inner.places.add_permits(lanes);
+        inner.asks(|asked| asked + lanes);
         Self { inner, lanes }
     }
 }
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
-        self.inner.places.forget_permits(self.lanes);
+        self.inner.asks(|asked| asked - self.lanes);
     }
 }
 
 impl Inner {
+    /// Changes how many lanes are asked for; there are as many places as are asked for and not offered yet.
+    fn asks(&self, change: impl FnOnce(usize) -> usize) {
+        let mut asked = self.asked.lock();
+        *asked = change(*asked);
+        let wanted = asked.saturating_sub(self.offers.lock().len());
+        let there = self.places.available_permits();
+        if wanted > there {
+            self.places.add_permits(wanted - there);
+        } else {
+            self.places.forget_permits(there - wanted);
+        }
+    }
+
     fn take_offers(&self, wish: &ClaimWish, max: usize) -> Vec<Claim> {
         let mut claims = Vec::new();
         while claims.len() < max

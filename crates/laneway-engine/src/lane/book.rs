@@ -188,6 +188,11 @@ impl Book {
         self.table.advance(now.tick());
     }
 
+    /// The event of a lane that has its turn, until its end is durable.
+    pub(crate) fn running_of(&self, lane: &LaneName) -> Option<Arc<Waiting>> {
+        self.table.running_of(lane)
+    }
+
     /// The first event of a lane that does not run.
     pub(crate) fn first_of(&self, lane: &LaneName) -> Option<EventId> {
         self.table.behind(lane, 1).first().map(|(_, waiting)| waiting.event.id)

@@ -151,6 +151,13 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
         self.shelf.find(key).map_or(0, |place| self.shelf[place].len())
     }
 
+    /// The running item of a lane.
+    #[must_use]
+    pub fn running_of(&self, key: &K) -> Option<T> {
+        let place = self.shelf.find(key)?;
+        self.shelf[place].running().map(|item| item.payload.clone())
+    }
+
     /// The first items of a lane that wait, in order.
     #[must_use]
     pub fn behind(&self, key: &K, max: usize) -> Vec<(ItemId, T)> {

@@ -146,6 +146,16 @@ fn a_long_absence_costs_no_more_than_what_fires() {
 }
 
 #[test]
+fn a_changed_spec_has_missed_nothing() {
+    let timetable = Timetable::new(&cron("*/10 * * * *", "UTC")).unwrap();
+    // What fired last was of the spec before.
+    let past = Past { since: time("10:42"), last_due: Some(time("02:30")) };
+    for (now, fire) in [("10:45", ""), ("10:50", "10:50")] {
+        assert_eq!(fired(&plan(&timetable, CatchUp::All { max: 9 }, past, time(now))), fire, "at {now}");
+    }
+}
+
+#[test]
 fn a_paused_schedule_passes_over_what_is_due() {
     let timetable = Timetable::new(&cron("*/10 * * * *", "UTC")).unwrap();
     let mut past = Past { since: time("10:05"), last_due: None };
