@@ -30,6 +30,8 @@ const BATCH_MAX: usize = if cfg!(test) { 2 } else { 64 };
 const BATCH_TIME: Duration = Duration::from_micros(100);
 /// How long a worker goes on with brisk batches before other tasks of the runtime get their chance.
 const ROUNDS_TIME: Duration = Duration::from_micros(500);
+/// Visits after which they get it whatever the clock says: a test may have stopped it.
+const ROUNDS_MAX: u32 = 512;
 /// Visits in vain before a worker parks: being woken from another thread costs more than looking again.
 const LOOKS_BEFORE_PARKING: u32 = 3;
 /// Times a worker lets other tasks have its thread, rather than hold it up, while another worker is in the hall.
@@ -85,8 +87,10 @@ where
     }
 
     fn collect_finished(&mut self, context: &mut Context<'_>) {
+        // Counted apart from the runs of the batch: a full one would leave those that waited unpolled for ever.
+        let enough = self.basket.settled.len() + BATCH_MAX;
         while !self.under_way.is_empty()
-            && self.basket.settled.len() < BATCH_MAX
+            && self.basket.settled.len() < enough
             && let Poll::Ready(Some(settled)) = Pin::new(&mut self.under_way).poll_next(context)
         {
             self.basket.settled.push(settled);
@@ -128,12 +132,14 @@ where
 
     /// Works until there is nothing to do, or other tasks are to have their chance.
     fn rounds(&mut self, context: &mut Context<'_>) -> Next {
-        let mut first_visit = None;
+        let (mut first_visit, mut visits) = (None, 0);
         loop {
             // Empty, unless the last visit asked to let others go first.
             self.run_batch(context);
             self.collect_finished(context);
-            let returns = first_visit.is_none_or(|first| self.last_visit.since(first) < ROUNDS_TIME);
+            visits += 1;
+            let in_time = first_visit.is_none_or(|first| self.last_visit.since(first) < ROUNDS_TIME);
+            let returns = in_time && visits < ROUNDS_MAX;
             let next = self.visit(context, returns);
             if next != Next::Work {
                 return next;

@@ -2,8 +2,10 @@
 //! only begin briskly are shared.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use laneway_lanes::{End, Lanes, Outcome, Run, Settings};
@@ -116,4 +118,72 @@ async fn pusher_that_is_let_in_is_told_beside_a_run_that_blocks_its_thread() {
     began.recv_timeout(TOO_LONG).expect("it begins");
     go_on.send(()).expect("the run waits");
     assert_eq!(blocked.await, End::Done(true), "a pusher with room waited for the blocked run");
+}
+
+/// Lanes whose brisk runs push again while the mill turns, or for a very long time.
+struct Mill {
+    lanes: Lanes<u32, bool, (), ()>,
+    turning: Arc<AtomicBool>,
+    rounds: Arc<AtomicU32>,
+}
+
+/// What the mill does while it should have stopped long ago.
+const ENDLESS: u32 = 200_000;
+
+/// Ready when it has been polled that often; asks for every poll at once.
+async fn polls(mut count: u32) {
+    let poll = |context: &mut Context<'_>| {
+        count -= 1;
+        context.waker().wake_by_ref();
+        if count == 0 { Poll::Ready(()) } else { Poll::Pending }
+    };
+    std::future::poll_fn(poll).await;
+}
+
+/// A push of `true` takes a few polls and stops the mill.
+fn mill() -> Mill {
+    let (turning, rounds) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let itself: Arc<OnceLock<Lanes<u32, bool, (), ()>>> = Arc::new(OnceLock::new());
+    let shared = (Arc::clone(&turning), Arc::clone(&rounds), Arc::clone(&itself));
+    let handler = move |run: Run<u32, bool>| {
+        let (turning, rounds, again) = shared.clone();
+        async move {
+            if *run.value() {
+                polls(20).await;
+                turning.store(false, Ordering::Relaxed);
+            } else if turning.load(Ordering::Relaxed) && rounds.fetch_add(1, Ordering::Relaxed) < ENDLESS {
+                let lanes = again.get().expect("it was started");
+                drop(lanes.try_push((*run.key(), false)).expect("there is room"));
+            }
+            Outcome::<(), ()>::Done(())
+        }
+    };
+    let lanes = Lanes::start(Settings { workers: 1, ..Settings::default() }, handler).expect("in range");
+    itself.set(lanes.clone()).expect("set once");
+    Mill { lanes, turning, rounds }
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_lets_other_tasks_run_though_its_clock_stands_still() {
+    let Mill { lanes, turning, rounds } = mill();
+    turning.store(true, Ordering::Relaxed);
+    drop(lanes.push((1, false)).await.expect("open"));
+    while rounds.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+    turning.store(false, Ordering::Relaxed);
+    let rounds = rounds.load(Ordering::Relaxed);
+    assert!(rounds < ENDLESS, "{rounds} runs before another task had its chance");
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_that_waited_goes_on_beside_full_batches_of_brisk_ones() {
+    let Mill { lanes, turning, rounds } = mill();
+    warm_up(&lanes, false).await;
+    turning.store(true, Ordering::Relaxed);
+    let slow = lanes.push((MANY, true)).await.expect("open");
+    drop(lanes.push_many((0..MANY / 2).map(|key| (key, false))).await);
+    assert_eq!(slow.await, End::Done(()));
+    let rounds = rounds.load(Ordering::Relaxed);
+    assert!(rounds < ENDLESS, "{rounds} brisk runs before the one that waited was polled again");
 }
