@@ -204,10 +204,10 @@ impl<K, V, R, E> Gate<K, V, R, E> {
         self.parked[worker] = Some(waker.clone());
     }
 
-    /// A worker that parked is up again. One that was woken by a run of its own sees to that first, so a push is to
-    /// call another.
-    pub(super) fn unpark(&mut self, worker: usize) {
-        self.parked[worker] = None;
+    /// A worker that parked is up again. Answers whether it was called from here. One that was woken by a run of its
+    /// own sees to that first, so a push is to call another.
+    pub(super) fn unpark(&mut self, worker: usize) -> bool {
+        self.parked[worker].take().is_none()
     }
 
     /// A worker has come to look for work.

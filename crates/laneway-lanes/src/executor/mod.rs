@@ -13,6 +13,8 @@ mod attempt_over;
 mod drain;
 mod entry;
 #[cfg(test)]
+mod errand;
+#[cfg(test)]
 mod explored;
 mod fence;
 mod gate;

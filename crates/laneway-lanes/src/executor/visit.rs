@@ -110,7 +110,8 @@ impl<K: Hash + Eq + Clone, V, R, E> Hub<K, V, R, E> {
         hall.take(now, &mut basket.batch, wanted, &mut aftermath);
         let busy = !basket.batch.is_empty() || !basket.settled.is_empty();
         let alone = visit.brisk && busy;
-        if alone {
+        // The other may be in the middle of a long run.
+        if alone || withdraws {
             hall.help_due.get_or_insert(now.after(HELP_AFTER));
         }
         if !(alone && visit.returns) {

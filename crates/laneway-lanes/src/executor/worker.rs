@@ -189,10 +189,12 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        if std::mem::take(&mut this.parked) {
-            this.hub.gate().unpark(this.number);
-        }
-        match this.rounds(context) {
+        let called = std::mem::take(&mut this.parked) && this.hub.gate().unpark(this.number);
+        // What it was called for comes before its own runs: one of them may be ready too, and take long, and nobody
+        // else is called while this one is thought to be on its way.
+        let errand = called && !this.under_way.is_empty();
+        let next = if errand { this.visit(context, true) } else { Next::Work };
+        match if next == Next::WorkAfterOthers { next } else { this.rounds(context) } {
             Next::Finished => return Poll::Ready(()),
             Next::Parked => this.parked = true,
             Next::Work | Next::WorkAfterOthers | Next::Busy | Next::Nothing => context.waker().wake_by_ref(),
