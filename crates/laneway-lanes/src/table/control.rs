@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hash};
 
 use super::item::ItemId;
-use super::lane::{Block, Place, Stop};
+use super::lane::{Block, Lane, Place, Stop};
 use super::state::{Ending, Join, Table};
 
 /// What a cancel did.
@@ -99,12 +99,15 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
         cancelled
     }
 
-    fn cancel_where(&mut self, chosen: impl Fn(&super::lane::Lane<K, T>) -> bool) -> Cancelled<T> {
+    fn cancel_where(&mut self, chosen: impl Fn(&Lane<K, T>) -> bool) -> Cancelled<T> {
+        // By their first items, not by their keys: one that panics when it is cloned must not save the others.
         let lanes = self.shelf.lanes().filter(|lane| chosen(lane));
-        let keys: Vec<K> = lanes.map(|lane| lane.key.clone()).collect();
+        let firsts: Vec<_> = lanes.filter_map(|lane| Some((lane.hash, lane.first()?.id))).collect();
         let mut total = Cancelled::default();
-        for key in keys {
-            let cancelled = self.cancel(&key);
+        for (hash, id) in firsts {
+            let is_first = |lane: &Lane<K, T>| lane.first().is_some_and(|item| item.id == id);
+            let Some(place) = self.shelf.find_where(hash, is_first) else { continue };
+            let cancelled = self.cancel_at(place);
             total.waiting += cancelled.waiting;
             total.running.extend(cancelled.running);
         }

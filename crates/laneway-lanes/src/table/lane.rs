@@ -105,6 +105,11 @@ impl<K, T> Lane<K, T> {
         (!held).then(|| ListName::Ready(self.priority()))
     }
 
+    /// The item that runs, else the one that starts next.
+    pub(super) fn first(&self) -> Option<&Item<T>> {
+        self.line.first()
+    }
+
     /// The item that runs.
     pub(super) fn running(&self) -> Option<&Item<T>> {
         if self.runs { self.line.first() } else { None }

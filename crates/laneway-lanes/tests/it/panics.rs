@@ -192,6 +192,32 @@ async fn a_key_that_panics_in_a_call_leaves_the_lanes_usable() {
     assert_eq!(waiting.await, End::Done(1));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_key_that_panics_when_cloned_keeps_no_other_push_from_being_cancelled() {
+    let lanes = moody_lanes();
+    let mut tickets = Vec::new();
+    for (name, clones) in [(1, u32::MAX), (2, 0), (3, u32::MAX)] {
+        let key = || Moody::new(name).cloned_at_most(clones);
+        lanes.pause(key());
+        tickets.push(lanes.push((key(), name)).await.expect("the lanes are open"));
+    }
+    let drained = lanes.drain(Duration::ZERO).await;
+    assert_eq!((drained.in_time, drained.ends.cancelled), (false, 3));
+    for ticket in tickets {
+        assert_eq!(ticket.await, End::Cancelled);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_panics_when_cloned_does_not_keep_held_pushes_when_the_last_handle_goes() {
+    let lanes = moody_lanes();
+    lanes.pause(Moody::new(1).cloned_at_most(0));
+    lanes.pause(Moody::new(2));
+    let held = lanes.push((Moody::new(2), 2)).await.expect("the lanes are open");
+    drop(lanes);
+    assert_eq!(held.await, End::Cancelled);
+}
+
 #[test]
 fn a_runtime_without_timers_is_refused_at_the_start() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
