@@ -112,6 +112,25 @@ impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
         }
         drop(arrivals);
         self.arrivals = emptied;
+        // At once, so that whoever looks now finds every push in one count or another.
+        self.take_outbox(aftermath);
+    }
+
+    /// Takes over what left the table, and counts it.
+    fn take_outbox(&mut self, aftermath: &mut Aftermath<V, R, E>) {
+        if !self.table.has_outbox() {
+            return;
+        }
+        let mut left = Outbox::default();
+        self.table.swap_outbox(&mut left);
+        self.ended += left.ended.len();
+        left.ended.iter().for_each(|ended| self.totals.count(ended.ending));
+        if aftermath.outbox.is_empty() {
+            aftermath.outbox = left;
+        } else {
+            aftermath.outbox.ended.append(&mut left.ended);
+            aftermath.outbox.forgotten.append(&mut left.forgotten);
+        }
     }
 
     fn absorb_all(
@@ -191,11 +210,7 @@ impl<K: Hash + Eq + Clone, V, R, E> Hall<K, V, R, E> {
     /// What every operation owes to others: room to waiting pushes, work to parked workers, a word to the timekeeper
     /// and to whoever waits for quiet.
     pub(super) fn leave(&mut self, gate: &mut Gate<K, V, R, E>, aftermath: &mut Aftermath<V, R, E>) {
-        if self.table.has_outbox() {
-            self.table.swap_outbox(&mut aftermath.outbox);
-            self.ended += aftermath.outbox.ended.len();
-            aftermath.outbox.ended.iter().for_each(|ended| self.totals.count(ended.ending));
-        }
+        self.take_outbox(aftermath);
         aftermath.wakers.append(&mut self.let_in);
         gate.release(std::mem::take(&mut self.ended), &mut aftermath.wakers);
         if (self.table.can_start() || gate.has_inbox())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway_lanes::table::{LaneStatus, Tick, Why};
+use laneway_lanes::table::{LaneStatus, Mode, Tick, Why};
 use laneway_lanes::{Lanes, Outcome, Run, Settings};
 
 use crate::stage::{Act, Stage, done, held, part};
@@ -49,6 +49,22 @@ async fn snapshot_counts_and_lanes_list_agree() {
     assert_eq!(stage.lanes.lanes(1).len(), 1);
     release.add_permits(1);
     assert!(first.await.done().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn snapshot_and_drain_count_what_ends_as_they_look() {
+    let settings = Settings { mode: Mode::Latest, ..Settings::default() };
+    let lanes = Lanes::start(settings, |_: Run<u8, ()>| async { Outcome::<(), ()>::Done(()) });
+    let lanes = lanes.expect("settings in range");
+    lanes.pause(1);
+    // The second takes the place of the first when somebody looks behind the gate.
+    drop(lanes.push((1, ())).await.expect("open"));
+    drop(lanes.push((1, ())).await.expect("open"));
+    let view = lanes.snapshot();
+    assert_eq!((view.table.waiting, view.totals.superseded), (1, 1), "no push is in neither count");
+    drop(lanes.push((1, ())).await.expect("open"));
+    let drained = lanes.drain(Duration::ZERO).await;
+    assert_eq!((drained.ends.superseded, drained.ends.cancelled), (0, 1), "it ended before the drain");
 }
 
 #[tokio::test]
