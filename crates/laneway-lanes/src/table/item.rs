@@ -102,11 +102,15 @@ impl<T> Line<T> {
 
     pub(super) fn pop_second(&mut self) -> Option<Item<T>> {
         let item = self.rest.pop_front();
-        // A lane that was hot once and lives on must not keep the room it needed then.
+        self.give_room_back();
+        item
+    }
+
+    /// A lane that was hot once and lives on must not keep the room it needed then.
+    fn give_room_back(&mut self) {
         if self.rest.is_empty() && self.rest.capacity() > ROOM_KEPT_MAX {
             self.rest = VecDeque::new();
         }
-        item
     }
 
     pub(super) fn remove(&mut self, id: ItemId) -> Option<Item<T>> {
@@ -114,9 +118,30 @@ impl<T> Line<T> {
             return self.pop_first();
         }
         let place = self.rest.binary_search_by_key(&id, |item| item.id).ok()?;
-        self.rest.remove(place)
+        let item = self.rest.remove(place);
+        self.give_room_back();
+        item
     }
 }
 
 /// Places an emptied line keeps for the next burst.
 const ROOM_KEPT_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::{Item, ItemId, Line, Priority, ROOM_KEPT_MAX, Version};
+
+    #[test]
+    fn line_that_empties_from_the_middle_gives_its_room_back() {
+        let mut line = Line::new();
+        for id in (1..1_000).map(ItemId) {
+            let (version, priority) = (Version::default(), Priority::Normal);
+            line.push_back(Item { id, payload: (), version, expires: None, attempt: 0, priority });
+        }
+        for id in (2..1_000).map(ItemId) {
+            assert!(line.remove(id).is_some());
+        }
+        assert_eq!(line.len(), 1);
+        assert!(line.rest.capacity() <= ROOM_KEPT_MAX, "room for {} items is left", line.rest.capacity());
+    }
+}
