@@ -75,7 +75,7 @@ pub(super) fn commit(commit: &Commit, rows_removed: usize) -> Cost {
     for dead in &commit.dead {
         bytes += dead.event.data.len() + dead.event.headers.bytes().len() + dead.cause.len() + 4 * PER_ITEM;
     }
-    bytes += commit.revived.len() * PER_ITEM;
+    bytes += commit.revived.len() * 2 * PER_ITEM;
     bytes += commit.emits.iter().map(|emit| draft(&emit.draft)).sum::<usize>();
     for end in &commit.jobs {
         let result = if let JobResult::Inline(result) = &end.result { result.len() } else { 0 };

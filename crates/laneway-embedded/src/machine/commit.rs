@@ -237,6 +237,11 @@ impl Plan {
         }
         match self.reset {
             None => {
+                // A dead letter that comes back into its lane has not ended after all.
+                for id in self.revived.iter().filter(|id| self.lanes.iter().any(|change| change.sides(**id)))
+                {
+                    state.delete(Table::Ending, &keys::life_number(seat, life, *id));
+                }
                 for ending in &self.endings {
                     state.put(Table::Ending, &keys::life_number(seat, life, ending.id), &ending.to_row());
                 }

@@ -16,6 +16,13 @@ pub(super) struct Checked {
     before: Option<LaneRecord>,
 }
 
+impl Checked {
+    /// Whether this event joins the siding.
+    pub(super) fn sides(&self, id: EventId) -> bool {
+        self.change.side.contains(&id)
+    }
+}
+
 /// Checks all changes of a commit. `passed` tells whether an id is passed once the commit is accepted.
 pub(super) fn check<S: State>(
     state: &S,

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use laneway_core::store::{
     Commit, Committed, DeadLetter, LaneChange, OutboxRow, Query, SeatStatus, StateWrite,
 };
-use laneway_core::{EventId, Fence, Nonce, ProcessorId, Seat, StoreError, Term, Terminal, Timestamp};
+use laneway_core::{
+    EventId, Fence, LaneName, LaneRecord, Nonce, ProcessorId, Seat, StoreError, Term, Terminal, Timestamp,
+};
 
 use super::expect::{expect_error, rows};
 use crate::bench::{
@@ -295,6 +297,24 @@ pub async fn dead_letters_are_kept_until_revived(bench: &Bench) {
     bench.commit(commit).await;
     let dead = rows!(bench, Query::Dead(place.seat, EventId(0), 10), Dead);
     assert_eq!(dead.iter().map(|letter| letter.event.id).collect::<Vec<_>>(), ids[1..]);
+}
+
+/// Contract 1.17: a dead letter that comes back into its lane has not ended after all; one that is discarded has.
+pub async fn a_redriven_event_has_not_ended(bench: &Bench) {
+    let (place, ids, fence) = owned(bench, 2).await;
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.passed = passed(&ids);
+    commit.endings = ids.iter().map(|id| ending(*id, Terminal::Failed)).collect();
+    let fence = bench.commit(commit).await.fence;
+    let key = bench.event(place.shard, ids[0]).await.key.expect("it has a key");
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.revived = ids.clone();
+    let lane = LaneName::Key(key);
+    let record = Some(LaneRecord::new(lane.clone()));
+    commit.lanes = vec![LaneChange { lane, record, side: vec![ids[0]], unside: Vec::new() }];
+    bench.commit(commit).await;
+    let endings = rows!(bench, Query::Endings(place.seat, EventId(0), 10), Endings);
+    assert_eq!(endings.iter().map(|ending| ending.id).collect::<Vec<_>>(), [ids[1]]);
 }
 
 /// Contract 2: a seat's status stays until a commit changes it.

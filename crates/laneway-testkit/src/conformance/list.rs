@@ -164,6 +164,7 @@ macro_rules! __each_case {
                 emits_stay_in_the_outbox_until_forwarded
                 ends_other_than_done_are_recorded
                 dead_letters_are_kept_until_revived
+                a_redriven_event_has_not_ended
                 a_status_stays_until_it_is_changed
                 processors_settle_apart
                 a_commit_touches_no_event_and_no_tail
