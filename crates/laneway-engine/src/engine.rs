@@ -19,7 +19,7 @@ use crate::lane::Operator;
 use crate::log::{Catalogue, CatalogueError, Producer};
 use crate::observe::{Looker, Meters, SYSTEM_STREAM};
 use crate::service::Env;
-use crate::upkeep::retain;
+use crate::upkeep::{Schedules, retain};
 
 /// The three seams of a store.
 #[derive(Clone)]
@@ -43,7 +43,8 @@ pub struct Engine {
     operator: Operator,
     looker: Looker,
     running: Arc<Mutex<HashMap<String, Processing>>>,
-    upkeep: Arc<Mutex<Option<JoinHandle<()>>>>,
+    schedules: Schedules,
+    upkeep: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
 /// A processor that runs on this node.
@@ -91,6 +92,7 @@ impl Engine {
             Arc::clone(&stores.wakeups),
             Arc::clone(&catalogue),
         );
+        let schedules = Schedules::new(env.clone(), stores.clone(), Arc::clone(&catalogue));
         let looker = Looker::new(Arc::clone(&stores.store), Arc::clone(&catalogue), jobs.clone());
         Self {
             env,
@@ -101,6 +103,7 @@ impl Engine {
             operator,
             looker,
             running: Arc::default(),
+            schedules,
             upkeep: Arc::default(),
         }
     }
@@ -243,12 +246,18 @@ impl Engine {
         Ok(())
     }
 
-    /// Begins to remove what retention allows, until the engine is drained.
+    /// Where schedules are kept.
+    pub fn schedules(&self) -> &Schedules {
+        &self.schedules
+    }
+
+    /// Begins to remove what retention allows and to fire what is scheduled, until the engine is drained.
     pub fn start_upkeep(&self) {
         let (store, catalogue) = (Arc::clone(&self.stores.store), Arc::clone(&self.catalogue));
         let mut upkeep = self.upkeep.lock();
-        if upkeep.is_none() {
-            *upkeep = Some(self.env.spawn(retain(self.env.clone(), store, catalogue)));
+        if upkeep.is_empty() {
+            upkeep.push(self.env.spawn(retain(self.env.clone(), store, catalogue)));
+            upkeep.push(self.env.spawn(self.schedules.clone().keep_firing()));
         }
     }
 
@@ -256,9 +265,7 @@ impl Engine {
     ///
     /// Nothing is lost: what did not finish runs again at the next start.
     pub async fn drain(&self, within: Duration) {
-        if let Some(upkeep) = self.upkeep.lock().take() {
-            upkeep.abort();
-        }
+        self.upkeep.lock().drain(..).for_each(|task| task.abort());
         let running: Vec<Processing> =
             self.running.lock().drain().map(|(_, processing)| processing).collect();
         for processing in &running {

@@ -1,6 +1,9 @@
-//! What is done beside the way of events: retention. Nothing but conditional calls to the store, so that two nodes that
-//! do it at once do no harm.
+//! What is done beside the way of events: retention, and firing what is scheduled. Nothing but conditional calls to the
+//! store, so that two nodes that do it at once do no harm.
 
+mod firing;
 mod retention;
+pub mod schedule;
 
+pub use firing::{ScheduleError, Schedules};
 pub(crate) use retention::retain;

@@ -6,6 +6,7 @@ mod failures;
 mod latest;
 mod limits;
 mod order;
+mod schedules;
 mod seam;
 mod time;
 mod why;

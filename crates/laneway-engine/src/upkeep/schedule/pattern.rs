@@ -66,9 +66,11 @@ impl Pattern {
     pub(super) fn parse(expression: &str) -> Result<Self, Refusal> {
         Refusal::check_max("cron bytes", expression.len(), EXPRESSION_BYTES_MAX)?;
         let parsed = parser().parse(expression);
-        let fields = fields(expression);
-        for (place, text) in fields.iter().enumerate() {
-            check_field(&FIELDS[place], place, text)?;
+        for (place, text) in fields(expression).into_iter().enumerate() {
+            let field = &FIELDS[place];
+            if !has_known_words(field, text) || (parsed.is_err() && !is_valid_alone(place, text)) {
+                return Err(Refusal::new(field.name, format!("{text:?}"), field.limit));
+            }
         }
         let pattern = Self(parsed.map_err(|_| Refusal::new("cron", format!("{expression:?}"), FORM))?);
         if pattern.first_from(civil::date(1970, 1, 1).at(0, 0, 0, 0)).is_none() {
@@ -108,18 +110,17 @@ fn fields(expression: &str) -> Vec<&str> {
     if fields.len() == FIELDS.len() { fields } else { Vec::new() }
 }
 
-/// The parser does not say which field it stumbled over, and replaces the names of months and weekdays wherever they
-/// stand, so that `MONTUE` is a minute to it. Alone among stars, and with its letters looked at, each field answers for
-/// itself.
-fn check_field(field: &Field, place: usize, text: &str) -> Result<(), Refusal> {
+/// The parser does not say which field it stumbled over, but alone among stars each field answers for itself.
+fn is_valid_alone(place: usize, text: &str) -> bool {
     let mut alone = ["*"; FIELDS.len()];
     alone[place] = text;
+    parser().parse(&alone.join(" ")).is_ok()
+}
+
+/// The parser replaces the names of months and weekdays wherever they stand, so that `MONTUE` is minute 12 to it.
+fn has_known_words(field: &Field, text: &str) -> bool {
     let words = text.split(|letter: char| !letter.is_alphabetic()).filter(|word| !word.is_empty());
-    let known = words.map(str::to_uppercase).all(|word| is_known(field, &word));
-    if known && parser().parse(&alone.join(" ")).is_ok() {
-        return Ok(());
-    }
-    Err(Refusal::new(field.name, format!("{text:?}"), field.limit))
+    words.map(str::to_uppercase).all(|word| is_known(field, &word))
 }
 
 /// Whether a field may contain a word; the last Friday is written 5L, FRIL or FRI#L.

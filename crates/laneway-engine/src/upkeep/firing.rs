@@ -1,0 +1,266 @@
+//! Firing: schedules are kept as documents, and whatever is due is appended to their streams, once per due time.
+//!
+//! Any node may do it, several at once: the due time numbers the append, so the second one is a duplicate. What was
+//! fired is remembered after the append; forgetting it only asks the store again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use laneway_core::store::{Append, JobState, Jobs as JobsCall, Origin, Receipt};
+use laneway_core::{Document, JobDraft, JobId, Refusal, StoreError, StreamInfo, Term, Timestamp};
+use tokio::sync::Notify;
+
+use super::schedule::{DecodeError, LastJob, Past, Plan, Schedule, Timetable, pass_over, plan};
+use crate::engine::Stores;
+use crate::log::{Catalogue, CatalogueError};
+use crate::service::Env;
+
+/// How often the schedules are looked at, whatever they say themselves: other nodes change them too.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long the end of a job that a schedule made is kept.
+const KEEP: Duration = Duration::from_secs(24 * 3_600);
+
+const PREFIX: &str = "schedule/";
+const PAST_PREFIX: &str = "schedule-past/";
+
+/// The schedules of a store. Cheap to clone.
+#[derive(Clone)]
+pub struct Schedules {
+    env: Env,
+    stores: Stores,
+    catalogue: Arc<Catalogue>,
+    changed: Arc<Notify>,
+}
+
+/// Why nothing was scheduled.
+#[derive(Debug, thiserror::Error)]
+pub enum ScheduleError {
+    /// The schedule could never be.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// There is none of this name.
+    #[error("schedule {0:?} does not exist")]
+    NotFound(String),
+    /// What is stored makes no sense.
+    #[error("a stored schedule cannot be read: {0}")]
+    Stored(#[from] DecodeError),
+    /// Its stream or processor is not to be had.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// The store could not.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What a schedule has behind it, as stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Fired {
+    last_due: Option<Timestamp>,
+    last_job: Option<JobId>,
+}
+
+impl Schedules {
+    pub(crate) fn new(env: Env, stores: Stores, catalogue: Arc<Catalogue>) -> Self {
+        Self { env, stores, catalogue, changed: Arc::default() }
+    }
+
+    /// Creates a schedule or changes one. A new time table begins now: nothing that lies behind is caught up.
+    pub async fn put(&self, mut schedule: Schedule) -> Result<(), ScheduleError> {
+        schedule.check()?;
+        let info = self.catalogue.stream(&schedule.firing.stream).await?;
+        if let Some(processor) = &schedule.firing.processor {
+            self.responder(&info, processor).await?;
+        }
+        let name = document(&schedule.name);
+        loop {
+            let before = self.stores.documents.get(&name).await?;
+            let known = before.as_ref().map(|before| Schedule::decode(before.bytes.clone())).transpose()?;
+            let same = known.filter(|known| known.spec == schedule.spec && known.paused == schedule.paused);
+            schedule.since = same.map_or(self.env.now().calendar, |known| known.since);
+            let expect = before.map(|before| before.version);
+            match self.stores.documents.put(&name, expect, schedule.encode()).await {
+                Err(StoreError::Conflict(_)) => {}
+                written => {
+                    written?;
+                    self.changed.notify_waiters();
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// One schedule.
+    pub async fn get(&self, name: &str) -> Result<Schedule, ScheduleError> {
+        let found = self.stores.documents.get(&document(name)).await?;
+        let found = found.ok_or_else(|| ScheduleError::NotFound(name.to_owned()))?;
+        Ok(Schedule::decode(found.bytes)?)
+    }
+
+    /// All schedules, by name.
+    pub async fn list(&self) -> Result<Vec<Schedule>, ScheduleError> {
+        let documents = self.stores.documents.list(PREFIX).await?;
+        documents.into_iter().map(|found| Ok(Schedule::decode(found.bytes)?)).collect()
+    }
+
+    /// Removes a schedule; what it fired stays.
+    pub async fn remove(&self, name: &str) -> Result<(), ScheduleError> {
+        for document in [document(name), past_document(name)] {
+            if let Some(found) = self.stores.documents.get(&document).await? {
+                self.stores.documents.delete(&document, found.version).await?;
+            } else if document.starts_with(PREFIX) {
+                return Err(ScheduleError::NotFound(name.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fires a schedule now, besides its time table: an event like any other, without a due time as its number.
+    pub async fn run(&self, name: &str) -> Result<Receipt, ScheduleError> {
+        self.fire_one(&self.get(name).await?, None).await
+    }
+
+    /// Fires what is due again and again. Never ends.
+    pub(crate) async fn keep_firing(self) {
+        loop {
+            let changed = self.changed.notified();
+            let next = self.fire_due().await;
+            let now = self.env.now();
+            let until_next = Duration::from_micros(next.0.saturating_sub(now.calendar.0));
+            tokio::select! {
+                biased;
+                () = changed => {}
+                () = self.env.sleep(until_next.min(LOOK_EVERY)) => {}
+            }
+        }
+    }
+
+    /// Fires what is due now; answers when the next one is.
+    async fn fire_due(&self) -> Timestamp {
+        let documents = match self.stores.documents.list(PREFIX).await {
+            Ok(documents) => documents,
+            Err(error) => {
+                tracing::warn!(%error, "the schedules could not be listed");
+                return Timestamp(u64::MAX);
+            }
+        };
+        let mut next = Timestamp(u64::MAX);
+        for document in documents {
+            match self.fire(document.bytes).await {
+                Ok(due) => next = next.min(due),
+                // One that cannot fire, or be read, must not hold up the others.
+                Err(error) => tracing::warn!(schedule = document.name, %error, "a schedule could not fire"),
+            }
+        }
+        next
+    }
+
+    async fn fire(&self, stored: Bytes) -> Result<Timestamp, ScheduleError> {
+        let schedule = &Schedule::decode(stored)?;
+        let stored = self.stores.documents.get(&past_document(&schedule.name)).await?;
+        let fired = stored.as_ref().map_or_else(Fired::default, Fired::decode);
+        let past = Past { since: schedule.since, last_due: fired.last_due };
+        let timetable = Timetable::new(&schedule.spec)?;
+        let now = self.env.now().calendar;
+        let planned = if schedule.paused {
+            pass_over(&timetable, past, now)
+        } else {
+            let planned = plan(&timetable, schedule.catch_up, past, now);
+            if planned.fire.is_empty() {
+                planned
+            } else {
+                schedule.overlap.admit(planned, self.last_job(fired).await?)
+            }
+        };
+        let Plan { fire, last_due, next } = planned;
+        let mut last_job = fired.last_job;
+        for due in fire {
+            if let Receipt::New { job, .. } = self.fire_one(schedule, Some(due)).await? {
+                last_job = job.or(last_job);
+            }
+        }
+        let after = Fired { last_due, last_job };
+        if after != fired {
+            let expect = stored.map(|stored| stored.version);
+            match self.stores.documents.put(&past_document(&schedule.name), expect, after.encode()).await {
+                // Another node was faster, and has remembered the same.
+                Ok(_) | Err(StoreError::Conflict(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(next)
+    }
+
+    /// Appends one firing. A due time that was appended before is a duplicate.
+    async fn fire_one(&self, schedule: &Schedule, due: Option<Timestamp>) -> Result<Receipt, ScheduleError> {
+        let info = self.catalogue.stream(&schedule.firing.stream).await?;
+        let mut draft = schedule.draft(due.unwrap_or_default());
+        draft.origin_seq = due.map(|due| due.0);
+        if let Some(processor) = &schedule.firing.processor {
+            let responder = self.responder(&info, processor).await?;
+            draft.job = Some(JobDraft { responder, keep: KEEP });
+        }
+        let append = Append {
+            shard: info.shard(schedule.partition(info.settings.partitions)),
+            incarnation: self.stores.store.about().incarnation,
+            layout: info.layout,
+            origin: due.map(|_| Origin { source: schedule.source(), term: Term(1) }),
+            drafts: vec![draft],
+            object: None,
+        };
+        let appended = self.stores.store.append(append).await?;
+        let receipt = appended.receipts.into_iter().next();
+        receipt.ok_or_else(|| StoreError::Corrupt { what: "an append without a receipt".to_owned() }.into())
+    }
+
+    async fn responder(
+        &self,
+        info: &StreamInfo,
+        name: &str,
+    ) -> Result<laneway_core::ProcessorId, CatalogueError> {
+        let (stream, processor) = self.catalogue.processor(name).await?;
+        if stream.id == info.id { Ok(processor) } else { Err(CatalogueError::NoProcessor(name.to_owned())) }
+    }
+
+    async fn last_job(&self, fired: Fired) -> Result<LastJob, ScheduleError> {
+        let Some(id) = fired.last_job else { return Ok(LastJob::Ended) };
+        let get = JobsCall::Get { shard: id.shard(), numbers: vec![id.number()], results: false };
+        let views = self.stores.store.jobs(get).await?;
+        let open = views
+            .iter()
+            .any(|view| matches!(view.state, JobState::Pending { .. } | JobState::Scheduled { .. }));
+        Ok(if open { LastJob::Unended } else { LastJob::Ended })
+    }
+}
+
+fn document(name: &str) -> String {
+    format!("{PREFIX}{name}")
+}
+
+fn past_document(name: &str) -> String {
+    format!("{PAST_PREFIX}{name}")
+}
+
+impl Fired {
+    fn encode(self) -> Bytes {
+        let mut bytes = BytesMut::with_capacity(24);
+        bytes.put_u64(self.last_due.map_or(0, |due| due.0));
+        bytes.put_u128(self.last_job.map_or(0, JobId::bits));
+        bytes.freeze()
+    }
+
+    fn decode(document: &Document) -> Self {
+        let mut bytes = document.bytes.clone();
+        if bytes.len() != 24 {
+            return Self::default();
+        }
+        let (due, job) = (bytes.get_u64(), bytes.get_u128());
+        Self { last_due: (due > 0).then_some(Timestamp(due)), last_job: JobId::from_bits(job) }
+    }
+}
+
+impl std::fmt::Debug for Schedules {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Schedules").finish_non_exhaustive()
+    }
+}
