@@ -45,6 +45,8 @@ pub struct Engine {
     running: Arc<Mutex<HashMap<String, Processing>>>,
     schedules: Schedules,
     upkeep: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    /// Accused lanes run one at a time, whatever their processor (contract 1.5).
+    alone: Arc<Semaphore>,
 }
 
 /// A processor that runs on this node.
@@ -105,6 +107,7 @@ impl Engine {
             running: Arc::default(),
             schedules,
             upkeep: Arc::default(),
+            alone: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -221,6 +224,7 @@ impl Engine {
             catalogue: Arc::clone(&self.catalogue),
             handler,
             places,
+            alone: Arc::clone(&self.alone),
             stream: Arc::from(stream),
             processor: Arc::from(name),
             timeout: settings.timeout,

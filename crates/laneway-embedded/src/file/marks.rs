@@ -22,16 +22,25 @@ pub(crate) struct RecentMarks(Mutex<HashMap<Shard, VecDeque<(EventId, JobMark)>>
 impl RecentMarks {
     /// Remembers the jobs among events that were read. One that was read before is not remembered again.
     pub(super) fn put(&self, shard: Shard, events: &[Event]) {
-        let jobs = events.iter().filter_map(|event| event.job.map(|job| (event.id, job)));
-        let mut jobs = jobs.peekable();
-        if jobs.peek().is_none() {
+        let mut jobs: Vec<_> = events.iter().filter_map(|event| Some((event.id, event.job?))).collect();
+        if jobs.is_empty() {
             return;
         }
         let mut shards = self.0.lock();
         let marks = shards.entry(shard).or_default();
         let last = marks.back().map_or(EventId(0), |(id, _)| *id);
-        marks.extend(jobs.filter(|(id, _)| *id > last));
-        marks.drain(..marks.len().saturating_sub(MARKS_PER_SHARD));
+        jobs.retain(|(id, _)| *id > last);
+        jobs.drain(..jobs.len().saturating_sub(MARKS_PER_SHARD));
+        let over = (marks.len() + jobs.len()).saturating_sub(MARKS_PER_SHARD);
+        marks.drain(..over);
+        // No more room than is ever used: a long page would leave its own behind in every shard.
+        marks.reserve_exact(jobs.len());
+        marks.extend(jobs);
+    }
+
+    #[cfg(test)]
+    pub(super) fn room(&self, shard: Shard) -> usize {
+        self.0.lock().get(&shard).map_or(0, VecDeque::capacity)
     }
 
     /// Forgets a stream that is no more.

@@ -7,5 +7,7 @@ mod prepare;
 mod run;
 
 pub(crate) use gather::Gathering;
+#[cfg(test)]
+pub(crate) use prepare::PreparedDone;
 pub(crate) use prepare::{Prepared, prepare};
 pub(crate) use run::send;

@@ -42,17 +42,32 @@ impl Seat {
     pub(crate) fn committed(&mut self, answer: Committed, now: Now) {
         self.fence = answer.fence;
         self.floor = answer.floor;
+        if self.read_to < self.floor {
+            // What was parked or cancelled before it was read is behind the floor now.
+            self.read_to = self.floor;
+            self.sided_unread = self.sided_unread.split_off(&self.floor.next());
+        }
         self.emitted = answer.emitted;
         self.requests.filed = self.requests.filed.max(answer.request_no);
         let Some(in_flight) = self.in_flight.take() else { return };
+        if let Some(changed) = &mut self.committed_while_loading {
+            changed.extend(in_flight.lanes);
+        }
         for after in in_flight.after {
             match after {
                 After::Finish { turn } => {
+                    self.end_alone(&turn.key);
                     self.book.finish(&turn);
                     self.want_more(&turn.key);
                 }
-                After::CaughtUp { lane } => self.book.caught_up(&lane),
-                After::Block { turn } => self.leave_memory(&turn, now),
+                After::CaughtUp { lane } => {
+                    self.end_alone(&lane);
+                    self.book.caught_up(&lane);
+                }
+                After::Block { turn } => {
+                    self.end_alone(&turn.key);
+                    self.leave_memory(&turn, now);
+                }
                 After::Grant { turn } => self.granted.push_back(turn),
                 After::Tell(signal) => signal.tell(),
                 After::States(states) => self.fresh_states.extend(states),

@@ -28,8 +28,17 @@ const PARKED_MAX: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) lanes: Vec<(LaneView, Page)>,
+    pub(crate) wanted: Wanted,
     /// When to look for due lanes again.
     pub(crate) next_due: Option<Due>,
+}
+
+/// Why lanes come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    ByName,
+    /// Their time has come.
+    ByTime,
 }
 
 /// A request, with what it is about.
@@ -79,7 +88,7 @@ pub(crate) async fn load_named(store: &dyn Store, seat: SeatId, names: Vec<LaneN
         let page = events(store, seat, view.siding.clone()).await?;
         lanes.push((view, page));
     }
-    Ok(Loaded { lanes, next_due: None })
+    Ok(Loaded { lanes, wanted: Wanted::ByName, next_due: None })
 }
 
 /// Loads the lanes whose time has come, and says when the next one's comes.
@@ -96,7 +105,7 @@ pub(crate) async fn load_due(store: &dyn Store, seat: SeatId, now: Now) -> Resul
     }
     // More of them are due than were looked at: again as soon as these have left the list.
     let again = all_due.then_some(Due::Steady(now.steady.after(Duration::from_millis(10))));
-    Ok(Loaded { lanes, next_due: next_due.or(again) })
+    Ok(Loaded { lanes, wanted: Wanted::ByTime, next_due: next_due.or(again) })
 }
 
 /// Events by their ids, all of them, however many pages it takes.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use laneway_core::limits::WINDOW_IDS;
-use laneway_core::store::{Entry, JobResult, LaneView, Page};
+use laneway_core::store::{Entry, JobResult, LaneView, Page, Versioned};
 use laneway_core::{Block, Event, EventId, JobMark, LaneName, LaneRecord, Mode, Terminal};
 
 use super::seat::Seat;
@@ -26,9 +26,12 @@ impl Seat {
         self.fresh_states.clear();
     }
 
-    /// A look-up of lane records is on its way: records that change from now on are newer.
+    /// A look-up of lane records is on its way: records that change from now on are newer, and so are those whose
+    /// change is not durable yet.
     pub(crate) fn look_up_sent(&mut self) {
-        self.changed_lanes.clear();
+        let mut changed = std::mem::take(&mut self.changed_lanes);
+        changed.retain(|lane| self.is_changing(lane));
+        self.changed_lanes = changed;
     }
 
     /// The lanes of a page whose records must be looked up before it can be taken in.
@@ -70,22 +73,17 @@ impl Seat {
                     self.end_unread(id, job, end);
                 }
                 Entry::Event(event) => {
-                    if let Some(key) = &event.key
-                        && !self.book.holds(&LaneName::Key(key.clone()))
-                    {
+                    let state = event.key.as_ref().and_then(|key| {
                         let fresh = self.fresh_states.get(key);
-                        let state = fresh.cloned().unwrap_or_else(|| states.get(key).cloned());
-                        if let Some(state) = state {
-                            self.book.memo_mut(&LaneName::Key(key.clone())).state = Some(state);
-                        }
-                    }
-                    self.take_event(event, views, now);
+                        fresh.cloned().unwrap_or_else(|| states.get(key).cloned())
+                    });
+                    self.take_event(event, state, views, now);
                 }
             }
         }
     }
 
-    fn take_event(&mut self, event: Event, views: &Views, now: Now) {
+    fn take_event(&mut self, event: Event, state: Option<Versioned>, views: &Views, now: Now) {
         let lane = name_of(&event);
         let is_our_job = event.job.is_some_and(|job| job.responder == self.id.processor);
         if !is_our_job && !self.settings.wants(event.kind.as_str()) {
@@ -102,12 +100,18 @@ impl Seat {
             {
                 self.join_blocked(view, &event);
             }
-            _ => self.join_known(lane, event, now),
+            _ => self.join_known(lane, event, state, now),
         }
     }
 
-    /// An event of a lane that is in memory, or plain.
-    fn join_known(&mut self, lane: LaneName, event: Event, now: Now) {
+    /// An event of a lane that is in memory, or plain. A lane that comes into memory with it gets its state; one that
+    /// does not must leave nothing behind, or its next event would be taken for one of a plain lane.
+    fn join_known(&mut self, lane: LaneName, event: Event, state: Option<Versioned>, now: Now) {
+        if !self.book.holds(&lane)
+            && let Some(state) = state
+        {
+            self.book.memo_mut(&lane).state = Some(state);
+        }
         if self.mode == Mode::Latest {
             self.supersede(&lane, event.id);
         }
@@ -155,7 +159,9 @@ impl Seat {
 
     fn join_siding(&mut self, record: &LaneRecord, id: EventId) {
         self.gathering.side(&record.lane, id);
-        self.gather_record(&record.lane, Some(record.clone()));
+        // The record stays what it was: whoever looked it up knows it still.
+        self.changed_since_wish.insert(record.lane.clone());
+        self.gathering.record(&record.lane, Some(record.clone()));
     }
 
     /// Moves an event into its lane's siding; the lane is in memory.
@@ -171,6 +177,7 @@ impl Seat {
         for waiting in self.book.evict(lane) {
             self.end(lane, &waiting, End::superseded(winner));
         }
+        self.end_unstarted(|turn| turn.key == *lane, End::superseded(winner));
         if self.settings.supersede_running {
             self.stop_running(lane, super::seat::Stop::Supersede(winner));
         }

@@ -1,10 +1,13 @@
 //! Loading: lanes that wait in the store come back into memory, because their time has come, because somebody asked for
 //! it, or because there is more of their siding than memory holds.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use laneway_core::store::{Entry, JobResult, LaneView, Page};
 use laneway_core::{Block, EventId, LaneName, LaneRecord, Terminal};
 
+use super::fetch::{Loaded, Wanted};
 use super::seat::Seat;
 use super::settle::End;
 use crate::service::Now;
@@ -15,9 +18,7 @@ pub(crate) const SIDING_CHUNK: usize = 256;
 impl Seat {
     /// Which of these lanes may come back now: not those in memory, and not those whose record is just changing.
     pub(crate) fn may_load(&self, lane: &LaneName) -> bool {
-        let changing = self.gathering.touches(lane)
-            || self.in_flight.as_ref().is_some_and(|in_flight| in_flight.lanes.contains(lane));
-        !changing && self.book.len_of(lane) == 0 && !self.is_draining()
+        !self.is_changing(lane) && self.book.len_of(lane) == 0 && !self.is_draining()
     }
 
     /// The lane's record at the start of this ownership. One that runs had an owner before that came to a bad end, or
@@ -39,32 +40,58 @@ impl Seat {
                 self.sided_unread.insert(head);
             }
             record.block = Some(Block::Parked { cause, at: now.calendar });
-            self.gather_record(&lane, Some(record));
-            self.records.insert(&lane);
+            self.change_record(&lane, record);
             return;
         }
         if view.siding.is_empty() {
             // Its head is still to be read: the record tells what it has gone through.
             self.put_record(&lane, Some(record));
+            self.book.memo_mut(&lane).state = view.state.clone();
         } else {
+            if record != view.record {
+                self.change_record(&lane, record);
+            }
             self.wanted_lanes.push_back(lane);
         }
+    }
+
+    /// Changes the record of a lane that is not in memory.
+    fn change_record(&mut self, lane: &LaneName, record: LaneRecord) {
+        self.records.insert(lane);
+        self.gather_record(lane, Some(record));
+    }
+
+    /// Lanes are being loaded: what changes from now on is newer.
+    pub(crate) fn load_sent(&mut self) {
+        self.committed_while_loading = Some(BTreeSet::new());
+    }
+
+    /// Lanes were loaded. Those that changed meanwhile are not what was read: they are looked at again.
+    ///
+    /// Answers whether lanes that are due may have been left out.
+    pub(crate) fn load(&mut self, loaded: Loaded, now: Now) -> bool {
+        let changed = self.committed_while_loading.take().unwrap_or_default();
+        let mut left_out = false;
+        for (view, page) in loaded.lanes {
+            let lane = &view.record.lane;
+            if self.may_load(lane) && !changed.contains(lane) {
+                self.load_lane(view, page, now);
+            } else if loaded.wanted == Wanted::ByName {
+                self.wanted_lanes.push_back(lane.clone());
+            } else {
+                // One that is in memory was due, and the list of those that are does not know it yet.
+                left_out |= self.book.len_of(lane) == 0;
+            }
+        }
+        left_out
     }
 
     /// A lane comes into memory: its record as stored, and the first events of its siding.
     ///
     /// `missing` are ids of the siding whose events are gone; there should be none.
-    pub(crate) fn load_lane(&mut self, view: LaneView, events: Page, now: Now) {
+    fn load_lane(&mut self, view: LaneView, events: Page, now: Now) {
         let LaneView { record, state, siding } = view;
         let lane = record.lane.clone();
-        // What is in memory already comes to its end there.
-        if self.book.len_of(&lane) > 0 {
-            return;
-        }
-        if !self.may_load(&lane) {
-            self.wanted_lanes.push_back(lane);
-            return;
-        }
         let memo = self.book.memo_mut(&lane);
         memo.more = siding.len() >= SIDING_CHUNK;
         memo.state = state;

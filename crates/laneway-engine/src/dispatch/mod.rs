@@ -1,8 +1,10 @@
 //! Dispatch: what a processor's owner of a partition does with its events, from the log to the commit.
 //!
-//! `seat` is the state, in plain code; its rules are in `intake`, `turns`, `settle`, `requests`, `loading` and `durable`.
+//! `seat` is the state, in plain code; its rules are in `intake`, `turns`, `accused`, `settle`, `requests`, `loading` and
+//! `durable`.
 //! `run` is the loop that acts, `fetch` the reads it makes, `own` how a seat comes to its owner.
 
+mod accused;
 mod durable;
 mod fetch;
 mod intake;
@@ -14,6 +16,9 @@ mod seat;
 mod settings;
 mod settle;
 mod turns;
+
+#[cfg(test)]
+mod tests;
 
 pub(crate) use fetch::plain;
 pub(crate) use own::own;

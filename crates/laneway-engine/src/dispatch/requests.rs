@@ -66,7 +66,7 @@ impl Seat {
         }
     }
 
-    fn is_changing(&self, lane: &LaneName) -> bool {
+    pub(super) fn is_changing(&self, lane: &LaneName) -> bool {
         self.gathering.touches(lane)
             || self.in_flight.as_ref().is_some_and(|in_flight| in_flight.lanes.contains(lane))
     }
@@ -92,6 +92,9 @@ impl Seat {
             Entry::Superseded { key, job, .. } => (LaneName::Key(key.clone()), *job),
         };
         let end = End::new(Terminal::Cancelled, "cancelled on request");
+        if self.end_unstarted(|turn| turn.payload.event.id == id, end.clone()) {
+            return true;
+        }
         if let Some(running) = self.book.running_of(&lane)
             && (running.event.id == id || self.runs_with(&lane, id))
         {
@@ -172,6 +175,11 @@ impl Seat {
             self.book.forget(lane);
             return true;
         }
+        if let Some(turn) = self.take_unstarted(|turn| turn.key == *lane) {
+            let record = LaneRecord { started: false, ..self.record_of(lane) };
+            self.block(turn, paused, record);
+            return true;
+        }
         let record = LaneRecord { block: Some(paused), ..self.record_of(lane) };
         for waiting in self.book.evict(lane) {
             if waiting.side() {
@@ -233,6 +241,9 @@ impl Seat {
 
     fn skip(&mut self, wish: &Wish, lane: &LaneName, id: EventId) -> bool {
         let end = End::new(Terminal::Skipped, "skipped on request");
+        if self.end_unstarted(|turn| turn.key == *lane && turn.payload.event.id == id, end.clone()) {
+            return true;
+        }
         if self.book.len_of(lane) > 0 {
             if self.book.running_of(lane).is_none()
                 && self.book.first_of(lane) == Some(id)

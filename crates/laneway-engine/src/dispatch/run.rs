@@ -34,6 +34,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const READ_MAX: usize = 2_048;
 /// Wait before a failed read is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
+/// Wait before lanes that were due and just changing are looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// Due drafts moved at a time.
 const PROMOTE_MAX: usize = 1_000;
 
@@ -47,6 +49,8 @@ pub(crate) struct Ground {
     pub(crate) handler: Arc<dyn Handler>,
     /// Free places for runs, over all seats of the processor on this node.
     pub(crate) places: Arc<Semaphore>,
+    /// The one place for accused lanes, over all seats of all processors on this node.
+    pub(crate) alone: Arc<Semaphore>,
     pub(crate) stream: Arc<str>,
     pub(crate) processor: Arc<str>,
     pub(crate) timeout: Option<Duration>,
@@ -100,6 +104,9 @@ struct Loop {
     /// A read failed: not before then.
     read_after: Steady,
     permit: Option<Pin<Box<dyn Future<Output = OwnedSemaphorePermit> + Send>>>,
+    /// An accused lane runs, or is about to.
+    alone: Option<OwnedSemaphorePermit>,
+    asking_alone: Option<BoxFuture<'static, OwnedSemaphorePermit>>,
 }
 
 /// Runs a seat until it ends.
@@ -129,6 +136,8 @@ pub(crate) async fn run(ground: Ground, seat: Seat, mut order: watch::Receiver<O
         lanes_due_at: Some(now.steady),
         read_after: now.steady,
         permit: None,
+        alone: None,
+        asking_alone: None,
     };
     let ended = this.turn_until_ended(&mut order).await;
     this.seat.stop_all();
@@ -186,6 +195,7 @@ impl Loop {
     fn act(&mut self, now: Now) {
         self.seat.settle(&self.ground.env, now);
         self.start_runs(now);
+        self.ask_alone();
         self.send_commit(now);
         // After a failed call nothing is asked for a while.
         if now.steady < self.read_after {
@@ -204,6 +214,20 @@ impl Loop {
             let Ok(permit) = Arc::clone(&self.ground.places).try_acquire_owned() else { return };
             let Some(run) = self.seat.start_run(now) else { return };
             self.spawn(run, permit);
+        }
+    }
+
+    /// Gives the place for accused lanes back, or asks for it.
+    fn ask_alone(&mut self) {
+        if !self.seat.keeps_alone() {
+            self.alone = None;
+        }
+        if !self.seat.wants_alone() {
+            self.asking_alone = None;
+        } else if self.asking_alone.is_none() {
+            let alone = Arc::clone(&self.ground.alone);
+            let asking = async move { alone.acquire_owned().await.expect("the place is never closed") };
+            self.asking_alone = Some(asking.boxed());
         }
     }
 
@@ -320,9 +344,11 @@ impl Loop {
         let (store, id) = (Arc::clone(&self.ground.store), self.seat.id());
         let wanted: Vec<LaneName> = std::iter::from_fn(|| self.seat.next_wanted_lane()).take(64).collect();
         if !wanted.is_empty() {
+            self.seat.load_sent();
             self.loading = Some(async move { load_named(&*store, id, wanted).await }.boxed());
         } else if self.lanes_due_at.is_some_and(|due| due <= now.steady) && self.seat.may_look_for_due() {
             self.lanes_due_at = None;
+            self.seat.load_sent();
             self.loading = Some(async move { load_due(&*store, id, now).await }.boxed());
         }
     }
@@ -403,6 +429,10 @@ impl Loop {
                 self.permit = None;
                 drop(permit);
             }
+            permit = answer(&mut self.asking_alone) => {
+                self.alone = Some(permit);
+                self.seat.run_alone(self.ground.env.now());
+            }
             seen = &mut self.news => {
                 self.look = true;
                 self.news = news(&self.ground, &self.seat, seen.unwrap_or(0));
@@ -439,6 +469,13 @@ impl Loop {
     fn on_committed(&mut self, committed: Result<Committed>) -> Result<()> {
         let now = self.ground.env.now();
         self.seat.committed(committed?, now);
+        // What changed is only of interest to those who wait for an answer.
+        if self.page.is_none() {
+            self.seat.look_up_sent();
+        }
+        if self.wishing.is_none() {
+            self.seat.wish_sent();
+        }
         let (tally, lag, active) = self.seat.take_tally();
         self.ground.meters.tell(tally, lag, active);
         if let Some(due) = self.seat.take_next_due() {
@@ -499,8 +536,8 @@ impl Loop {
                     let due = steady_of(due, now);
                     self.lanes_due_at = Some(self.lanes_due_at.map_or(due, |known| known.min(due)));
                 }
-                for (view, page) in loaded.lanes {
-                    self.seat.load_lane(view, page, now);
+                if self.seat.load(loaded, now) {
+                    self.lanes_due_at = Some(now.steady.after(LOOK_AGAIN));
                 }
             }
             Err(error) => {

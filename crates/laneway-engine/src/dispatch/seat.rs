@@ -1,7 +1,7 @@
 //! One seat as its owner sees it: what was read, what runs, what is gathered.
 //!
 //! Plain code, no I/O: the loop in `run` hands in what happened and asks what to do. The rules are in the files beside
-//! it: `intake` (pages), `turns` (what starts), `settle` (what a run came to), `requests` (what others ask for),
+//! it: `intake` (pages), `turns` (what starts), `accused` (what starts alone), `settle` (what a run came to), `requests` (what others ask for),
 //! `durable` (what follows once a commit is safe).
 //!
 //! Invariants:
@@ -22,6 +22,7 @@ use laneway_core::{
 };
 use laneway_lanes::table::ItemId;
 
+use super::accused::Accused;
 use super::settings::ProcessorSettings;
 use crate::commit::{Gathering, Prepared};
 use crate::handler::{Canceller, Progress, WhenDurable};
@@ -63,6 +64,7 @@ pub(crate) struct Seat {
     pub(super) settling: VecDeque<(RunNo, Finished)>,
     /// Turns whose start is durable: they were suspects.
     pub(super) granted: VecDeque<LaneTurn>,
+    pub(super) accused: Accused,
     /// Ids up to this may have been running when an owner before came to a bad end (contract 1.5).
     pub(super) suspects_to: EventId,
     /// States that became durable since the read under way was sent: what it brings may be older.
@@ -77,6 +79,8 @@ pub(crate) struct Seat {
     pub(super) changed_lanes: BTreeSet<LaneName>,
     /// Lanes whose record changed since a request was looked up.
     pub(super) changed_since_wish: BTreeSet<LaneName>,
+    /// While lanes are being loaded: those that a commit changed meanwhile.
+    pub(super) committed_while_loading: Option<BTreeSet<LaneName>>,
     /// Events that were moved to a siding before they were read.
     pub(super) sided_unread: BTreeSet<EventId>,
     /// Lanes to be loaded from their siding.
@@ -130,7 +134,7 @@ pub(crate) struct Requests {
 #[derive(Debug)]
 pub(crate) struct InFlight {
     pub(super) after: Vec<After>,
-    pub(super) lanes: Vec<LaneName>,
+    pub(super) lanes: BTreeSet<LaneName>,
 }
 
 /// What follows when a commit is durable.
@@ -230,6 +234,7 @@ impl Seat {
             next_run: 1,
             settling: VecDeque::new(),
             granted: VecDeque::new(),
+            accused: Accused::default(),
             fresh_states: HashMap::new(),
             requests: Requests { filed: resume.request_no, applied: progress.requests_applied, waits: false },
             emitted: progress.emitted,
@@ -237,6 +242,7 @@ impl Seat {
             forwarded_durable: progress.forwarded,
             changed_lanes: BTreeSet::new(),
             changed_since_wish: BTreeSet::new(),
+            committed_while_loading: None,
             sided_unread: BTreeSet::new(),
             wanted_lanes: VecDeque::new(),
             next_due: None,
@@ -354,6 +360,15 @@ impl Seat {
     pub(super) fn record_of(&self, lane: &LaneName) -> LaneRecord {
         let known = self.book.memo(lane).and_then(|memo| memo.record.clone());
         known.unwrap_or_else(|| LaneRecord::new(lane.clone()))
+    }
+
+    /// The same for a lane with this head: what another head went through does not count for it.
+    pub(super) fn record_with_head(&self, lane: &LaneName, head: EventId) -> LaneRecord {
+        let record = self.record_of(lane);
+        if record.head == Some(head) {
+            return record;
+        }
+        LaneRecord { head: Some(head), attempts: 0, crashes: 0, started: false, ..record }
     }
 
     /// Changes the record of a lane in memory and gathers the change.

@@ -114,6 +114,7 @@ impl Seat {
             // It said nothing about the rest: those events wait on.
             (None, None) if done > 0 => return self.finish_lane(active.turn),
             (None, Some(Failure { retry: Retry::NotRun, .. })) if done == 0 => {
+                self.end_alone(&active.turn.key);
                 return self.book.give_back(&active.turn, now);
             }
             (None, failure) => failure.unwrap_or_else(silent),
@@ -127,7 +128,7 @@ impl Seat {
         let Failed { failing, attempts, failure, started_at } = failed;
         let cause = Bytes::from(failure.error.clone());
         let record =
-            LaneRecord { head: Some(failing.event.id), attempts, started: false, ..self.record_of(&lane) };
+            LaneRecord { attempts, started: false, ..self.record_with_head(&lane, failing.event.id) };
         let end = End {
             attempts,
             started_at: Some(started_at),
@@ -172,7 +173,7 @@ impl Seat {
     }
 
     /// The lane's run is over and its events ended: it may go on once that is durable.
-    fn finish_lane(&mut self, turn: LaneTurn) {
+    pub(super) fn finish_lane(&mut self, turn: LaneTurn) {
         self.tidy_record(&turn.key);
         if self.may_run_ahead(&turn.key) {
             self.book.run_ahead(&turn);

@@ -50,7 +50,11 @@ impl Seat {
             && let Some(turn) = self.next_turn(now)
         {
             self.rates.started(&turn.key, now.steady);
+            let alone = self.is_alone(&turn.key);
             lanes.push(self.activate(turn));
+            if alone {
+                break;
+            }
         }
         if lanes.is_empty() {
             return None;
@@ -99,17 +103,24 @@ impl Seat {
             self.gathering.then(After::Finish { turn });
             return None;
         }
+        if self.is_accused(&lane, event.id) {
+            self.accuse(turn);
+            return None;
+        }
         if event.id <= self.suspects_to {
-            // Its start is made durable first, so that a crash knows whom to suspect.
-            let mut record = self.record_of(&lane);
-            record.block = Some(Block::Running { since: now.calendar, progress: bytes::Bytes::new() });
-            record.head = Some(event.id);
-            record.started = true;
-            self.put_record(&lane, Some(record));
-            self.gathering.then(After::Grant { turn });
+            self.commit_start(turn, now);
             return None;
         }
         Some(turn)
+    }
+
+    /// Makes a start durable before the run, so that a crash knows whom to suspect.
+    pub(super) fn commit_start(&mut self, turn: LaneTurn, now: Now) {
+        let (lane, head) = (turn.key.clone(), turn.payload.event.id);
+        let block = Some(Block::Running { since: now.calendar, progress: bytes::Bytes::new() });
+        let record = LaneRecord { block, started: true, ..self.record_with_head(&lane, head) };
+        self.put_record(&lane, Some(record));
+        self.gathering.then(After::Grant { turn });
     }
 
     fn activate(&mut self, turn: LaneTurn) -> ActiveLane {
@@ -121,6 +132,7 @@ impl Seat {
             .book
             .memo(&turn.key)
             .and_then(|memo| memo.record.as_ref())
+            .filter(|record| record.head == Some(turn.payload.event.id))
             .map_or(0, |record| record.attempts);
         ActiveLane { turn, also, attempt, progress: Progress::default(), stop: None }
     }
@@ -188,10 +200,10 @@ impl Seat {
             }));
         }
         for (lane, head, block) in records {
-            let record = self.record_of(&lane);
+            let record = self.record_with_head(&lane, head);
             let stays = matches!(record.block, Some(Block::Paused { .. } | Block::Diverting { .. }));
             if !stays && record.block.as_ref() != Some(&block) {
-                self.put_record(&lane, Some(LaneRecord { block: Some(block), head: Some(head), ..record }));
+                self.put_record(&lane, Some(LaneRecord { block: Some(block), ..record }));
             }
         }
     }

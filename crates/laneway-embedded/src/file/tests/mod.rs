@@ -5,5 +5,6 @@ mod backup;
 mod checkpoint;
 mod clock;
 mod harness;
+mod marks;
 mod panic;
 mod reading;

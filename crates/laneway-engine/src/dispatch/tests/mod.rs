@@ -1,0 +1,4 @@
+//! Seats in plain code: what happens is handed in, what they ask for is looked at.
+
+mod accused;
+mod fixture;
