@@ -3,7 +3,7 @@
 //! Pure: time is passed in, nothing is read or written. Who plans, who appends and where the document lives is decided
 //! by the caller.
 //!
-//! Reading order: [`definition`] (what a user asks for), [`timetable`] (the due times of it), [`plan`] (what fires now),
+//! Reading order: [`definition`] (what a user asks for), [`timetable`] (the due times of it), [`mod@plan`] (what fires now),
 //! [`codec`] (the stored form). Beneath the timetable: `pattern` (cron on a clock that never changes), `zone` (the
 //! changes of a zone's clocks), `cron` (one on top of the other).
 //!
