@@ -11,6 +11,6 @@ mod records;
 
 pub(crate) use book::{Book, LaneTurn, Waiting, name_of};
 pub(crate) use latest::{open as open_state, seal as seal_state};
-pub use operate::{OperateError, Operator};
+pub use operate::{Filed, OperateError, Operator};
 pub(crate) use rate::Rates;
 pub(crate) use records::{KNOWN_MAX, Records};

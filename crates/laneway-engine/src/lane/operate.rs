@@ -2,15 +2,20 @@
 //! with one token is asking once (contract 1.7).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::store::{RedriveTo, Request, RequestOp, Reset};
+use laneway_core::store::{Query, RedriveTo, Request, RequestOp, Reset, Rows};
 use laneway_core::{
     EventId, Key, LaneName, Partition, ProcessorId, Seat, Shard, Store, StoreError, TokenId, Topic, Wakeups,
 };
 
 use crate::log::{Catalogue, CatalogueError};
 use crate::service::Env;
+
+/// How soon, and how seldom, somebody who waits for a request looks again.
+const LOOK_AFTER: Duration = Duration::from_millis(1);
+const LOOK_AFTER_MAX: Duration = Duration::from_millis(100);
 
 /// Steers lanes and processors. Cheap to clone.
 #[derive(Clone)]
@@ -19,6 +24,15 @@ pub struct Operator {
     store: Arc<dyn Store>,
     wakeups: Arc<dyn Wakeups>,
     catalogue: Arc<Catalogue>,
+}
+
+/// A request that was stored; the owner of its seat applies it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Filed {
+    /// Whose owner decides.
+    pub seat: Seat,
+    /// Its number there.
+    pub number: u64,
 }
 
 /// Why nothing was asked.
@@ -43,23 +57,23 @@ impl Operator {
     }
 
     /// Stops a lane for a processor; what runs goes on.
-    pub async fn pause_lane(&self, processor: &str, key: &Key, by: &str) -> Result<(), OperateError> {
+    pub async fn pause_lane(&self, processor: &str, key: &Key, by: &str) -> Result<Filed, OperateError> {
         let by = Bytes::copy_from_slice(by.as_bytes());
         self.ask_lane(processor, key, |lane| RequestOp::Pause { lane: Some(lane), by }).await
     }
 
     /// Lets a paused, parked or diverting lane go on.
-    pub async fn resume_lane(&self, processor: &str, key: &Key) -> Result<(), OperateError> {
+    pub async fn resume_lane(&self, processor: &str, key: &Key) -> Result<Filed, OperateError> {
         self.ask_lane(processor, key, |lane| RequestOp::Resume { lane: Some(lane) }).await
     }
 
     /// Runs the head of a lane now, if it is this event.
-    pub async fn retry(&self, processor: &str, key: &Key, head: EventId) -> Result<(), OperateError> {
+    pub async fn retry(&self, processor: &str, key: &Key, head: EventId) -> Result<Filed, OperateError> {
         self.ask_lane(processor, key, |lane| RequestOp::Retry { lane, id: head }).await
     }
 
     /// Passes the head of a lane over, if it is this event.
-    pub async fn skip(&self, processor: &str, key: &Key, head: EventId) -> Result<(), OperateError> {
+    pub async fn skip(&self, processor: &str, key: &Key, head: EventId) -> Result<Filed, OperateError> {
         self.ask_lane(processor, key, |lane| RequestOp::Skip { lane, id: head }).await
     }
 
@@ -70,23 +84,23 @@ impl Operator {
         key: &Key,
         id: Option<EventId>,
         to: RedriveTo,
-    ) -> Result<(), OperateError> {
+    ) -> Result<Filed, OperateError> {
         self.ask_lane(processor, key, |lane| RequestOp::Redrive { id, lane, to }).await
     }
 
     /// Stops a processor everywhere; what runs goes on.
-    pub async fn pause(&self, processor: &str, by: &str) -> Result<(), OperateError> {
+    pub async fn pause(&self, processor: &str, by: &str) -> Result<Vec<Filed>, OperateError> {
         let by = Bytes::copy_from_slice(by.as_bytes());
         self.ask_all(processor, RequestOp::Pause { lane: None, by }).await
     }
 
     /// Lets a paused or halted processor go on everywhere.
-    pub async fn resume(&self, processor: &str) -> Result<(), OperateError> {
+    pub async fn resume(&self, processor: &str) -> Result<Vec<Filed>, OperateError> {
         self.ask_all(processor, RequestOp::Resume { lane: None }).await
     }
 
     /// Begins a processor anew everywhere (contract 1.18).
-    pub async fn reset(&self, processor: &str, reset: Reset) -> Result<(), OperateError> {
+    pub async fn reset(&self, processor: &str, reset: Reset) -> Result<Vec<Filed>, OperateError> {
         self.ask_all(processor, RequestOp::Reset(reset)).await
     }
 
@@ -95,29 +109,55 @@ impl Operator {
         processor: &str,
         key: &Key,
         op: impl FnOnce(LaneName) -> RequestOp,
-    ) -> Result<(), OperateError> {
+    ) -> Result<Filed, OperateError> {
         let (info, id) = self.catalogue.processor(processor).await?;
         let shard = info.shard(key.partition(info.settings.partitions));
         self.ask(shard, id, op(LaneName::Key(key.clone()))).await
     }
 
-    async fn ask_all(&self, processor: &str, op: RequestOp) -> Result<(), OperateError> {
+    async fn ask_all(&self, processor: &str, op: RequestOp) -> Result<Vec<Filed>, OperateError> {
         let (info, id) = self.catalogue.processor(processor).await?;
+        let mut filed = Vec::new();
         for partition in 0..info.settings.partitions {
-            self.ask(info.shard(Partition(partition)), id, op.clone()).await?;
+            filed.push(self.ask(info.shard(Partition(partition)), id, op.clone()).await?);
         }
-        Ok(())
+        Ok(filed)
     }
 
-    async fn ask(&self, shard: Shard, processor: ProcessorId, op: RequestOp) -> Result<(), OperateError> {
+    async fn ask(&self, shard: Shard, processor: ProcessorId, op: RequestOp) -> Result<Filed, OperateError> {
         self.file(Seat { shard, processor }, self.env.token(), op).await
     }
 
     /// Files a request under a token of the caller's.
-    pub async fn file(&self, seat: Seat, token: TokenId, op: RequestOp) -> Result<(), OperateError> {
-        self.store.request(Request { seat, token, op }).await?;
+    pub async fn file(&self, seat: Seat, token: TokenId, op: RequestOp) -> Result<Filed, OperateError> {
+        let accepted = self.store.request(Request { seat, token, op }).await?;
         self.wakeups.announce(Topic::Seat(seat)).await?;
-        Ok(())
+        Ok(Filed { seat, number: accepted.number })
+    }
+
+    /// Waits until the owners have applied these requests, at most for so long; answers whether they have.
+    pub async fn wait(&self, filed: &[Filed], within: Duration) -> Result<bool, OperateError> {
+        let until = self.env.now().steady.after(within);
+        let mut look_after = LOOK_AFTER;
+        for request in filed {
+            while self.is_open(*request).await? {
+                if self.env.now().steady >= until {
+                    return Ok(false);
+                }
+                self.env.sleep(look_after).await;
+                look_after = (look_after * 2).min(LOOK_AFTER_MAX);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn is_open(&self, Filed { seat, number }: Filed) -> Result<bool, StoreError> {
+        match self.store.query(Query::Requests(seat, number - 1, 1)).await? {
+            Rows::Requests(rows) => Ok(rows.first().is_some_and(|row| row.number == number)),
+            _ => {
+                Err(StoreError::Corrupt { what: "the store answered another list than requests".to_owned() })
+            }
+        }
     }
 }
 

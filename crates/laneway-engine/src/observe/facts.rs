@@ -18,8 +18,8 @@ const STEPS_MAX: usize = 1_024;
 /// Looks at lanes and jobs. Cheap to clone.
 #[derive(Clone)]
 pub struct Looker {
-    store: Arc<dyn Store>,
-    catalogue: Arc<Catalogue>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) catalogue: Arc<Catalogue>,
     jobs: Jobs,
 }
 
@@ -47,14 +47,25 @@ impl Looker {
         self.catalogue.refresh().await?;
         let info = self.catalogue.stream(stream).await?;
         let shard = info.shard(key.partition(info.settings.partitions));
-        let Rows::Lane(tail) = self.store.query(Query::Lane(shard, key.clone())).await? else {
-            return Err(other_list("a lane").into());
-        };
+        let tail = self.tail_in(shard, key).await?;
         let mut processors = Vec::new();
         for (seat, name) in self.seats(&info, shard).await? {
             processors.push(self.standing(shard, &seat, name, key, tail.as_ref()).await?);
         }
         Ok(LaneStanding { partition: shard.partition, tail, processors })
+    }
+
+    /// The end of a lane as producers see it, with its object.
+    pub async fn tail(&self, stream: &str, key: &Key) -> Result<Option<TailView>, LookError> {
+        let info = self.catalogue.stream(stream).await?;
+        Ok(self.tail_in(info.shard(key.partition(info.settings.partitions)), key).await?)
+    }
+
+    async fn tail_in(&self, shard: Shard, key: &Key) -> Result<Option<TailView>, StoreError> {
+        match self.store.query(Query::Lane(shard, key.clone())).await? {
+            Rows::Lane(tail) => Ok(tail),
+            _ => Err(other_list("a lane")),
+        }
     }
 
     async fn seats(&self, info: &StreamInfo, shard: Shard) -> Result<Vec<(SeatView, String)>, StoreError> {
@@ -175,7 +186,7 @@ impl Looker {
     }
 }
 
-fn other_list(wanted: &str) -> StoreError {
+pub(super) fn other_list(wanted: &str) -> StoreError {
     StoreError::Corrupt { what: format!("the store answered another list than {wanted}") }
 }
 

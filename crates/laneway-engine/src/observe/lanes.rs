@@ -16,6 +16,26 @@ pub struct LaneStanding {
     pub processors: Vec<ProcessorStanding>,
 }
 
+/// A lane that does not go on by itself at once, for one processor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldLane {
+    /// Its partition.
+    pub partition: Partition,
+    /// What holds it up, and since which event.
+    pub record: LaneRecord,
+    /// Its first event that has not ended.
+    pub head: Option<EventId>,
+}
+
+/// A dead letter and where it lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// Its partition.
+    pub partition: Partition,
+    /// The event, why and when it was given up.
+    pub letter: laneway_core::store::DeadLetter,
+}
+
 /// One lane for one processor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessorStanding {

@@ -3,12 +3,13 @@
 
 mod facts;
 mod lanes;
+mod lists;
 mod meters;
 mod report;
 mod why;
 
 pub use facts::{LookError, Looker};
-pub use lanes::{LaneStanding, ProcessorStanding};
+pub use lanes::{DeadLetter, HeldLane, LaneStanding, ProcessorStanding};
 pub(crate) use meters::{Meters, Tally};
 pub use report::SYSTEM_STREAM;
 pub(crate) use report::{Report, report};

@@ -5,6 +5,7 @@ mod claims;
 mod failures;
 mod latest;
 mod limits;
+mod lists;
 mod order;
 mod schedules;
 mod seam;

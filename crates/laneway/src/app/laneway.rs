@@ -1,0 +1,186 @@
+//! The app.
+
+use std::any::TypeId;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_core::JobId;
+use laneway_engine::{Engine, Env, Stores};
+
+use super::open::{OpenError, open};
+use super::processor::Processor;
+use super::shared::Shared;
+use super::signal::asked_to_end;
+use super::start::StartError;
+use crate::error::Result;
+use crate::handler::Handler;
+use crate::job::JobHandle;
+use crate::operations::Operations;
+use crate::record::Record;
+use crate::stream::Stream;
+
+/// How long runs may take to finish when the process is asked to end.
+const DRAIN: Duration = Duration::from_secs(30);
+
+/// An app: a store, streams, processors. Cheap to clone; all clones are the same app.
+///
+/// ```no_run
+/// use laneway::prelude::*;
+///
+/// #[derive(Record, Serialize, Deserialize)]
+/// #[record(key = "customer")]
+/// struct Order {
+///     customer: String,
+///     cents: u64,
+/// }
+///
+/// async fn charge(Event(order): Event<Order>, mut total: LaneState<u64>) -> Result<u64> {
+///     *total += order.cents;
+///     Ok(*total)
+/// }
+///
+/// #[tokio::main]
+/// async fn main() -> Result<()> {
+///     let app = Laneway::open("file:./data").await?;
+///     let orders = app.stream::<Order>("orders");
+///     app.processor("charge", &orders, charge).on_failure(OnFailure::Park).concurrency(64);
+///     app.start().await?;
+///
+///     let order = Order { customer: "ann".to_owned(), cents: 500 };
+///     let receipt = orders.send(&order).await?;
+///     println!("{:?}, {}", receipt.reference, receipt.durability);
+///     let job = orders.submit_as::<u64>(&order).await?;
+///     println!("{} so far", job.wait(secs(60)).await?);
+///
+///     app.run().await // until a signal; then it drains
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Laneway {
+    shared: Arc<Shared>,
+}
+
+impl Laneway {
+    /// Opens the store that a URL names: `memory:`, or `file:PATH` for a folder on this machine.
+    ///
+    /// ```
+    /// use laneway::Laneway;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> laneway::Result<()> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let folder = folder.path().display();
+    /// let app = Laneway::open(&format!("file:{folder}/data")).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn open(url: &str) -> Result<Self, OpenError> {
+        let env = Env::system();
+        let stores = open(url, &env).await?;
+        Ok(Self::with_engine(Engine::new(stores, env)))
+    }
+
+    /// An app on a store of your own, or one that was opened with options.
+    ///
+    /// ```
+    /// use laneway::core::SystemClock;
+    /// use laneway::engine::Stores;
+    /// use laneway::Laneway;
+    /// use laneway_embedded::{FileOptions, FileStore, SyncMode};
+    /// use std::sync::Arc;
+    ///
+    /// # fn main() -> laneway::Result<()> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let folder = folder.path();
+    /// let options = FileOptions { sync: SyncMode::Os, ..FileOptions::default() };
+    /// let store = Arc::new(FileStore::open_with(folder, options, Arc::new(SystemClock))?);
+    /// let app = Laneway::with_store(Stores { store: store.clone(), documents: store.clone(), wakeups: store });
+    /// # Ok(()) }
+    /// ```
+    pub fn with_store(stores: Stores) -> Self {
+        Self::with_engine(Engine::new(stores, Env::system()))
+    }
+
+    pub(crate) fn with_engine(engine: Engine) -> Self {
+        Self { shared: Arc::new(Shared::new(engine)) }
+    }
+
+    /// Shares a value with all handlers, which take it as [`State<T>`](crate::State). One value per type; the last one
+    /// given before the start counts.
+    pub fn state<T: Send + Sync + 'static>(self, value: T) -> Self {
+        self.shared.change(|declarations| declarations.states.insert(TypeId::of::<T>(), Arc::new(value)));
+        self
+    }
+
+    /// A stream of records. It is created when it is first used, unless it exists.
+    pub fn stream<T: Record>(&self, name: &str) -> Stream<T> {
+        Stream::new(Arc::clone(&self.shared), self.shared.stream::<T>(name))
+    }
+
+    /// Declares a processor: every event of the stream runs through its handler, in order per key.
+    ///
+    /// It runs from [`start`](Self::start) on. Its name is unique in the store and carries its progress: under the same
+    /// name it goes on where it was.
+    pub fn processor<T, Arguments, H>(&self, name: &str, stream: &Stream<T>, handler: H) -> Processor<'_>
+    where
+        T: Record,
+        H: Handler<T, Arguments>,
+    {
+        Processor::declare(&self.shared, name, stream.shared_name()).and(stream, handler)
+    }
+
+    /// Checks everything that was declared and runs it; see [`StartError`]. What was declared since the last start
+    /// joins in when it is called again.
+    pub async fn start(&self) -> Result<(), StartError> {
+        self.shared.start().await
+    }
+
+    /// Lets what runs finish, and asks it to stop after this time. Nothing is lost: what did not finish runs again at
+    /// the next start.
+    pub async fn stop(&self, within: Duration) {
+        self.shared.stop(within).await;
+    }
+
+    /// Starts, runs until the process is asked to end (Ctrl-C or SIGTERM), then stops within 30 s.
+    pub async fn run(&self) -> Result<()> {
+        self.run_until(asked_to_end()).await??;
+        Ok(())
+    }
+
+    /// Starts, runs until this has come, then stops within 30 s. Answers what has come.
+    ///
+    /// ```
+    /// use laneway::Laneway;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> laneway::Result<()> {
+    /// let app = Laneway::open("memory:").await?;
+    /// app.run_until(async { /* a message, a file, a deadline */ }).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn run_until<A>(&self, end: impl Future<Output = A>) -> Result<A, StartError> {
+        self.start().await?;
+        let end = end.await;
+        self.stop(DRAIN).await;
+        Ok(end)
+    }
+
+    /// A job by its id; see [`JobHandle`].
+    pub fn job<Out>(&self, id: JobId) -> JobHandle<Out> {
+        JobHandle::new(Arc::clone(&self.shared), id)
+    }
+
+    /// What an operator can do with the lanes of a processor; see [`Operations`].
+    pub fn operations(&self, processor: &str) -> Operations {
+        Operations::new(self.engine().clone(), processor)
+    }
+
+    /// The engine underneath, which handles bytes.
+    pub fn engine(&self) -> &Engine {
+        &self.shared.engine
+    }
+}
+
+impl std::fmt::Debug for Laneway {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Laneway").field(self.engine()).finish()
+    }
+}

@@ -1,0 +1,79 @@
+//! From a URL to a store.
+
+use laneway_core::StoreError;
+use laneway_engine::{Env, Stores};
+
+#[cfg(feature = "embedded")]
+use crate::seam;
+
+/// Why there is no store.
+///
+/// ```
+/// use laneway::Laneway;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let refused = Laneway::open("files:./data").await.unwrap_err();
+/// assert_eq!(refused.to_string(), r#"store url "files:./data": unknown scheme "files", known are memory:, file:PATH"#);
+/// # }
+/// ```
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The URL names no store that this program was built with: correct it.
+    #[error("store url {url:?}: {wrong}")]
+    Url {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        wrong: String,
+    },
+    /// The store is there and cannot be opened.
+    #[error("store {url:?} cannot be opened")]
+    Store {
+        /// What was given.
+        url: String,
+        /// Why.
+        source: StoreError,
+    },
+}
+
+#[cfg(feature = "embedded")]
+const KNOWN: &str = "memory:, file:PATH";
+#[cfg(not(feature = "embedded"))]
+const KNOWN: &str = "none (the feature `embedded` brings memory: and file:PATH)";
+
+/// Opens the store that a URL names.
+pub(super) async fn open(url: &str, env: &Env) -> Result<Stores, OpenError> {
+    let wrong = |wrong: String| OpenError::Url { url: url.to_owned(), wrong };
+    let Some((scheme, rest)) = url.split_once(':') else {
+        return Err(wrong(format!("has no scheme, known are {KNOWN}")));
+    };
+    match scheme {
+        #[cfg(feature = "embedded")]
+        "memory" if rest.is_empty() => Ok(memory(env)),
+        #[cfg(feature = "embedded")]
+        "memory" => Err(wrong("memory: takes nothing behind it".to_owned())),
+        #[cfg(feature = "embedded")]
+        "file" if rest.is_empty() => Err(wrong("file: needs a folder, such as file:./data".to_owned())),
+        #[cfg(feature = "embedded")]
+        "file" => {
+            let folder = std::path::PathBuf::from(rest.strip_prefix("//").unwrap_or(rest));
+            let opened = seam::blocking(move || laneway_embedded::FileStore::open(folder)).await;
+            let store = std::sync::Arc::new(
+                opened.map_err(|source| OpenError::Store { url: url.to_owned(), source })?,
+            );
+            Ok(Stores { store: store.clone(), documents: store.clone(), wakeups: store })
+        }
+        _ => {
+            // Without any store in this build there is nothing that could need them.
+            let _ = (rest, env);
+            Err(wrong(format!("unknown scheme {scheme:?}, known are {KNOWN}")))
+        }
+    }
+}
+
+/// An empty store in memory, on the clock of the engine.
+#[cfg(feature = "embedded")]
+pub(crate) fn memory(env: &Env) -> Stores {
+    let store = std::sync::Arc::new(laneway_embedded::MemoryStore::new(env.clock()));
+    Stores { store: store.clone(), documents: store.clone(), wakeups: store }
+}

@@ -1,0 +1,169 @@
+//! Start: everything is checked, then everything runs, or nothing does and all faults are told at once.
+
+use std::any::TypeId;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_engine::ProcessorSettings;
+use laneway_engine::handler::Handler as EngineHandler;
+
+use super::shared::{Carrying, Declaration, Declarations, Shared};
+use crate::extract::{Ground, Needs};
+use crate::handler::{Adapter, Layered};
+
+/// Everything that keeps an app from starting.
+///
+/// ```
+/// use laneway::prelude::*;
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(keyless)]
+/// # struct Visit;
+/// struct Pool;
+/// async fn count(Event(_): Event<Visit>, State(_): State<Pool>) -> Result<()> { Ok(()) }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let app = Laneway::open("memory:").await?;
+/// let visits = app.stream::<Visit>("visits").partitions(0);
+/// app.processor("count", &visits, count).concurrency(0);
+/// let faults = app.start().await.unwrap_err().faults;
+/// assert_eq!(faults.len(), 3, "the partitions, the concurrency and the missing Pool");
+/// # Ok(()) }
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[error("the app cannot start: {}", faults.join("; "))]
+pub struct StartError {
+    /// All of them.
+    pub faults: Vec<String>,
+}
+
+/// A processor that is ready to run.
+struct Ready {
+    index: usize,
+    name: Arc<str>,
+    stream: Arc<str>,
+    settings: ProcessorSettings,
+    handler: Arc<dyn EngineHandler>,
+}
+
+impl Shared {
+    /// Starts what was declared and does not run yet.
+    pub(super) async fn start(&self) -> Result<(), StartError> {
+        let (ready, mut faults) = self.change(|declarations| self.check(declarations));
+        if !faults.is_empty() {
+            return Err(StartError { faults });
+        }
+        for stream in self.streams() {
+            if let Err(error) = stream.define(&self.engine).await {
+                faults.push(format!("stream {:?}: {error}", stream.name));
+            }
+        }
+        if !faults.is_empty() {
+            return Err(StartError { faults });
+        }
+        for Ready { index, name, stream, settings, handler } in ready {
+            match self.engine.process(&name, &stream, settings, handler).await {
+                Ok(()) => self.change(|declarations| declarations.processors[index].started = true),
+                Err(error) => faults.push(format!("processor {name:?}: {error}")),
+            }
+        }
+        if faults.is_empty() {
+            return Ok(());
+        }
+        self.stop(Duration::ZERO).await;
+        Err(StartError { faults })
+    }
+
+    /// Lets what runs finish, and asks it to stop after this time.
+    pub(super) async fn stop(&self, within: Duration) {
+        self.engine.drain(within).await;
+        self.change(|declarations| {
+            declarations.processors.iter_mut().for_each(|declaration| declaration.started = false);
+        });
+    }
+
+    fn check(&self, declarations: &mut Declarations) -> (Vec<Ready>, Vec<String>) {
+        let mut faults = std::mem::take(&mut declarations.faults);
+        for (name, carrying) in &declarations.streams {
+            if let Err(refusal) = carrying.declared.settings().check() {
+                faults.push(format!("stream {name:?}: {refusal}"));
+            }
+        }
+        faults.extend(twice(&declarations.processors));
+        let mut ready = Vec::new();
+        for (index, declaration) in declarations.processors.iter().enumerate() {
+            let mut fault = |wrong: String| faults.push(format!("processor {:?}: {wrong}", declaration.name));
+            let settings = settings_of(declaration, &declarations.streams);
+            for refusal in settings.check().err().into_iter().flatten() {
+                fault(refusal.to_string());
+            }
+            for (_, name) in missing(&declaration.needs, declarations) {
+                fault(format!(
+                    "its handler takes State<{name}>, and no such value was given to Laneway::state"
+                ));
+            }
+            let emit_to = emit_to(&declaration.needs, &declarations.streams, &mut fault);
+            if declaration.started {
+                continue;
+            }
+            let ground = Arc::new(Ground {
+                engine: self.engine.clone(),
+                stream: Arc::clone(&declaration.stream),
+                processor: Arc::clone(&declaration.name),
+                states: declarations.states.clone(),
+                emit_to,
+            });
+            let adapter = Arc::new(Adapter { ground, routes: declaration.routes.clone() });
+            ready.push(Ready {
+                index,
+                name: Arc::clone(&declaration.name),
+                stream: Arc::clone(&declaration.stream),
+                settings,
+                handler: Layered::wrap(declaration.layers.clone(), adapter),
+            });
+        }
+        (ready, faults)
+    }
+}
+
+fn twice(processors: &[Declaration]) -> Vec<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for declaration in processors {
+        *counts.entry(&declaration.name).or_default() += 1;
+    }
+    let twice = counts.into_iter().filter(|(_, count)| *count > 1);
+    twice.map(|(name, count)| format!("processor {name:?}: declared {count} times")).collect()
+}
+
+fn settings_of(declaration: &Declaration, streams: &BTreeMap<Arc<str>, Carrying>) -> ProcessorSettings {
+    let mut settings = declaration.settings.clone();
+    settings.uses_state = declaration.needs.lane_state;
+    let several = streams.get(&declaration.stream).is_some_and(|carrying| carrying.records.len() > 1);
+    if settings.types.is_empty() && several {
+        settings.types = declaration.routes.iter().map(|(kind, _)| (*kind).to_owned()).collect();
+    }
+    settings
+}
+
+fn missing<'a>(needs: &'a Needs, declarations: &Declarations) -> Vec<&'a (TypeId, &'static str)> {
+    needs.shared.iter().filter(|(id, _)| !declarations.states.contains_key(id)).collect()
+}
+
+/// Where the records go that the handler emits.
+fn emit_to(
+    needs: &Needs,
+    streams: &BTreeMap<Arc<str>, Carrying>,
+    fault: &mut impl FnMut(String),
+) -> HashMap<TypeId, Arc<str>> {
+    let mut targets = HashMap::new();
+    for (id, name) in &needs.emits {
+        let carriers = streams.iter().filter(|(_, carrying)| carrying.records.contains_key(id));
+        let carriers: Vec<&Arc<str>> = carriers.map(|(stream, _)| stream).collect();
+        match carriers[..] {
+            [stream] => drop(targets.insert(*id, Arc::clone(stream))),
+            [] => fault(format!("its handler takes Emit<{name}>, and no stream was declared for it")),
+            _ => fault(format!("its handler takes Emit<{name}>, and several streams carry it: {carriers:?}")),
+        }
+    }
+    targets
+}

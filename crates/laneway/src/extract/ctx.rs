@@ -1,0 +1,126 @@
+//! What a handler can know about its run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_core::{EventId, Headers, JobId, Key, Ref, RunFence, Seq, Timestamp};
+use laneway_engine::handler::{CancelToken, LastDone};
+
+use super::needs::Extract;
+use super::scope::Scope;
+use crate::error::Result;
+use crate::job::Progress;
+
+/// The run: which event, which attempt, until when, and whether it is to stop.
+///
+/// ```
+/// use laneway::prelude::*;
+///
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "account")]
+/// # struct Payment { account: String, cents: i64 }
+/// # struct Bank;
+/// # impl Bank { async fn pay(&self, _: &str, _: i64, _: &str) -> Result<()> { Ok(()) } }
+/// async fn pay(Event(payment): Event<Payment>, State(bank): State<Bank>, ctx: Ctx) -> Result<()> {
+///     // The bank can refuse a repeat by the event's name: a run may happen more than once.
+///     bank.pay(&payment.account, payment.cents, &ctx.reference().to_string()).await
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Ctx {
+    scope: Arc<Scope>,
+}
+
+impl Ctx {
+    /// The one name of the event, `stream/partition/id`: also a good idempotency key for outside systems.
+    pub fn reference(&self) -> Ref {
+        let parts = self.scope.parts();
+        Ref { stream: parts.ground.stream.to_string(), partition: parts.partition, id: parts.event.id }
+    }
+
+    /// The lane; nothing for an event that wanted no order.
+    pub fn key(&self) -> Option<&Key> {
+        self.scope.event().key.as_ref()
+    }
+
+    /// The event's position in its partition.
+    pub fn id(&self) -> EventId {
+        self.scope.event().id
+    }
+
+    /// The event before it in its lane.
+    pub fn prev(&self) -> Option<EventId> {
+        self.scope.event().prev
+    }
+
+    /// The event's number in its lane: 1, 2, 3 …
+    pub fn seq(&self) -> Option<Seq> {
+        self.scope.event().seq
+    }
+
+    /// When the event joined its lane.
+    pub fn time(&self) -> Timestamp {
+        self.scope.event().time
+    }
+
+    /// What travels with the event.
+    pub fn headers(&self) -> &Headers {
+        &self.scope.event().headers
+    }
+
+    /// The job, if somebody waits for the result.
+    pub fn job(&self) -> Option<JobId> {
+        self.scope.event().job.map(|job| job.id)
+    }
+
+    /// Name of the processor.
+    pub fn processor(&self) -> &str {
+        &self.scope.parts().ground.processor
+    }
+
+    /// Which attempt at the event, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.scope.attempt()
+    }
+
+    /// Sorts higher, also as text, for every later run of the lane: an outside system that remembers the highest one it
+    /// has seen can refuse a run that comes late.
+    pub fn fence(&self) -> RunFence {
+        self.scope.parts().fence
+    }
+
+    /// Where the newest wins: what was done last in this lane.
+    pub fn last_done(&self) -> Option<LastDone> {
+        self.scope.parts().last_done
+    }
+
+    /// How long the run may still take; nothing without a timeout.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.scope.time_left()
+    }
+
+    /// Tells whether, and when, the run is to stop: somebody cancelled the job, or a newer event took its place.
+    pub fn cancel(&self) -> &CancelToken {
+        &self.scope.parts().cancel
+    }
+
+    /// Says how far the run is, for whoever looks at the job. It shows once the run has taken a second.
+    pub fn progress(&self, done: u64, total: u64, message: impl Into<String>) {
+        let progress = Progress { done, total, message: message.into() };
+        self.scope.parts().progress.report(progress.to_bytes());
+    }
+}
+
+impl Extract for Ctx {
+    async fn extract(scope: &Arc<Scope>) -> Result<Self> {
+        Ok(Self { scope: Arc::clone(scope) })
+    }
+}
+
+impl std::fmt::Debug for Ctx {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = formatter.debug_struct("Ctx");
+        shown.field("event", &self.reference().to_string()).field("attempt", &self.attempt());
+        shown.finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,23 @@
+//! What a handler can ask for in its arguments.
+//!
+//! The first argument is what came: [`Event`], [`Job`] or [`LaneBatch`]. All others are extracted from the run's
+//! [`Scope`], in any order: [`LaneState`], [`Object`], [`Emit`], [`Ctx`], [`State`], or a type of yours.
+
+mod came;
+mod ctx;
+mod emit;
+mod lane_state;
+mod needs;
+mod object;
+mod scope;
+mod state;
+
+pub use came::{Event, Job, LaneBatch};
+pub use ctx::Ctx;
+pub use emit::Emit;
+pub use lane_state::LaneState;
+pub use needs::{Extract, Needs};
+pub use object::Object;
+pub use scope::Scope;
+pub(crate) use scope::{Ground, ScopeParts};
+pub use state::State;

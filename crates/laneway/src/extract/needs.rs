@@ -1,0 +1,74 @@
+//! The trait behind the arguments of handlers, and what they need before anything runs.
+
+use std::any::{TypeId, type_name};
+use std::future::Future;
+use std::sync::Arc;
+
+use super::scope::Scope;
+use crate::error::Result;
+use crate::record::Record;
+
+/// Something a handler may have as an argument.
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::extract::{Extract, Scope};
+/// use std::sync::Arc;
+///
+/// /// The language in which the customer wants to be addressed.
+/// struct Language(String);
+///
+/// impl Extract for Language {
+///     async fn extract(scope: &Arc<Scope>) -> Result<Self> {
+///         let named = scope.event().headers.get("language").unwrap_or(b"en");
+///         Ok(Self(String::from_utf8_lossy(named).into_owned()))
+///     }
+/// }
+///
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "customer")]
+/// # struct Order { customer: String }
+/// async fn greet(Event(order): Event<Order>, Language(language): Language) -> Result<()> {
+///     // …
+///     # drop((order, language));
+///     Ok(())
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a handler",
+    label = "not something a run can give",
+    note = "behind the event a handler may take `LaneState<S>`, `Object<O>`, `Emit<T>`, `Ctx`, `State<T>`, or a type \
+            that implements `laneway::extract::Extract`"
+)]
+pub trait Extract: Sized + Send {
+    /// Says what must be there before anything runs, so that its absence is a fault at the start.
+    fn need(_needs: &mut Needs) {}
+
+    /// Takes it from the run. An error counts as a failed attempt.
+    fn extract(scope: &Arc<Scope>) -> impl Future<Output = Result<Self>> + Send;
+}
+
+/// What the arguments of a handler need; see [`Extract::need`].
+#[derive(Debug, Default)]
+pub struct Needs {
+    pub(crate) shared: Vec<(TypeId, &'static str)>,
+    pub(crate) emits: Vec<(TypeId, &'static str)>,
+    pub(crate) lane_state: bool,
+}
+
+impl Needs {
+    /// A value handed to [`Laneway::state`](crate::Laneway::state).
+    pub fn shared<T: 'static>(&mut self) {
+        self.shared.push((TypeId::of::<T>(), type_name::<T>()));
+    }
+
+    /// A stream that carries this record.
+    pub fn emits<T: Record>(&mut self) {
+        self.emits.push((TypeId::of::<T>(), type_name::<T>()));
+    }
+
+    /// The lane's state; without this call it is not read.
+    pub fn lane_state(&mut self) {
+        self.lane_state = true;
+    }
+}

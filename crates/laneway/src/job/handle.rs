@@ -1,0 +1,152 @@
+//! A job as its submitter holds it.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_core::{JobId, Status, Terminal};
+use laneway_engine::Engine;
+use laneway_engine::job::{Job, JobError, JobStatus as EngineStatus};
+use serde::de::DeserializeOwned;
+
+use super::status::JobStatus;
+use crate::app::Shared;
+use crate::format::{self, FormatError};
+
+/// A job that was accepted. Cheap to clone; losing it loses nothing, since its [`id`](Self::id) finds it again.
+///
+/// ```
+/// use laneway::prelude::*;
+/// # #[derive(Job, Serialize, Deserialize)]
+/// # #[job(key = "text", output = "String")]
+/// # struct Shout { text: String }
+/// # async fn shout(Job(job): Job<Shout>) -> Result<String> { Ok(job.text.to_uppercase()) }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let app = Laneway::open("memory:").await?;
+/// # let shouts = app.stream::<Shout>("shouts");
+/// # app.processor("shout", &shouts, shout);
+/// # app.start().await?;
+/// let id = shouts.submit(&Shout { text: "hello".to_owned() }).await?.id();
+/// // Somewhere else, by the id alone:
+/// let job = app.job::<String>(id);
+/// assert_eq!(job.wait(secs(10)).await?, "HELLO");
+/// assert_eq!(job.take().await?, "HELLO"); // lives no longer than ten minutes from here on
+/// # app.stop(secs(5)).await;
+/// # Ok(()) }
+/// ```
+pub struct JobHandle<Out> {
+    shared: Arc<Shared>,
+    id: JobId,
+    result: PhantomData<fn() -> Out>,
+}
+
+/// Why there is no result, by what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum WaitError {
+    /// The time is over: wait again, or come back later.
+    #[error("job {id} is still {status}")]
+    Pending {
+        /// The job.
+        id: JobId,
+        /// Where it stands.
+        status: Status,
+    },
+    /// Its attempts are used up and its lane stands: somebody must retry or skip it.
+    #[error("job {id} is parked: {cause}")]
+    Parked {
+        /// The job.
+        id: JobId,
+        /// Why it was given up.
+        cause: String,
+    },
+    /// It ended, and not with a result.
+    #[error("job {id} {end}: {error}")]
+    Ended {
+        /// The job.
+        id: JobId,
+        /// How it ended.
+        end: Terminal,
+        /// Why.
+        error: String,
+    },
+    /// Its result is not of the type asked for.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// There is no such job, it is gone, or the store could not say.
+    #[error(transparent)]
+    Job(#[from] JobError),
+}
+
+impl<Out> Clone for JobHandle<Out> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), id: self.id, result: PhantomData }
+    }
+}
+
+impl<Out> JobHandle<Out> {
+    pub(crate) fn new(shared: Arc<Shared>, id: JobId) -> Self {
+        Self { shared, id, result: PhantomData }
+    }
+
+    /// Its id, in the form of a UUID: enough to find the job again, also from another process.
+    pub fn id(&self) -> JobId {
+        self.id
+    }
+
+    fn engine(&self) -> &Engine {
+        &self.shared.engine
+    }
+
+    /// Where it stands.
+    pub async fn status(&self) -> Result<JobStatus, JobError> {
+        Ok(JobStatus::of(&self.engine().jobs().get(self.id).await?.status))
+    }
+
+    /// The one reason why it does not go on, in words.
+    pub async fn why(&self) -> Result<String, laneway_engine::observe::LookError> {
+        Ok(self.engine().looker().why_job(self.id).await?.to_string())
+    }
+
+    /// Asks for it to end. What waits ends at once; what runs is told, and dropped if it does not stop. A job that ends
+    /// meanwhile has ended: [`wait`](Self::wait) tells which.
+    pub async fn cancel(&self) -> Result<(), JobError> {
+        self.engine().jobs().cancel(self.id, self.engine().env().token()).await
+    }
+
+    /// Forgets an ended job at once.
+    pub async fn forget(&self) -> Result<(), JobError> {
+        self.engine().jobs().forget(self.id).await
+    }
+}
+
+impl<Out: DeserializeOwned> JobHandle<Out> {
+    /// Waits for the result. Comes back early when the job ends without one, or is parked and will not go on by itself.
+    pub async fn wait(&self, within: Duration) -> Result<Out, WaitError> {
+        result_of(self.engine().jobs().wait(self.id, within).await?)
+    }
+
+    /// Reads the result and lets it live no longer than ten minutes; within these the answer can be repeated.
+    pub async fn take(&self) -> Result<Out, WaitError> {
+        result_of(self.engine().jobs().take(self.id).await?)
+    }
+}
+
+fn result_of<Out: DeserializeOwned>(job: Job) -> Result<Out, WaitError> {
+    let (id, told) = (job.id, JobStatus::of(&job.status));
+    let error = told.error.unwrap_or_default();
+    match (told.status, job.status) {
+        (Status::Ended(Terminal::Done), EngineStatus::Ended { result, .. }) => {
+            Ok(format::decode("the job's result", result.as_deref().unwrap_or(b"null"))?)
+        }
+        (Status::Ended(end), _) => Err(WaitError::Ended { id, end, error }),
+        (Status::Parked, _) => Err(WaitError::Parked { id, cause: error }),
+        (status, _) => Err(WaitError::Pending { id, status }),
+    }
+}
+
+impl<Out> std::fmt::Debug for JobHandle<Out> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("JobHandle").field(&self.id.to_string()).finish()
+    }
+}

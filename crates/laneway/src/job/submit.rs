@@ -1,0 +1,100 @@
+//! A job on its way.
+
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_engine::job::{JobError, Submit};
+
+use super::handle::JobHandle;
+use crate::record::{JobRecord, Record};
+use crate::stream::{Options, SendError, Stream, options};
+
+/// A job on its way: options first, then `.await`.
+///
+/// ```
+/// use laneway::prelude::*;
+/// # #[derive(Job, Serialize, Deserialize)]
+/// # #[job(key = "account", output = "u64")]
+/// # struct MakeStatement { account: String }
+/// # async fn make(Job(_): Job<MakeStatement>) -> Result<u64> { Ok(7) }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let app = Laneway::open("memory:").await?;
+/// # let statements = app.stream::<MakeStatement>("statements");
+/// # app.processor("make", &statements, make);
+/// # app.start().await?;
+/// let ask = MakeStatement { account: "a1".to_owned() };
+/// let job = statements.submit(&ask).dedup_id("a1/2026-10").keep(hours(1)).await?;
+/// // Asked again, for instance after a lost answer: the same job.
+/// assert_eq!(statements.submit(&ask).dedup_id("a1/2026-10").await?.id(), job.id());
+/// assert_eq!(job.wait(secs(10)).await?, 7);
+/// # app.stop(secs(5)).await;
+/// # Ok(()) }
+/// ```
+#[must_use = "nothing is submitted before it is awaited"]
+#[derive(Debug)]
+pub struct Submitting<'a, T, Out> {
+    stream: &'a Stream<T>,
+    options: Options,
+    processor: Option<String>,
+    keep: Option<Duration>,
+    result: PhantomData<fn() -> Out>,
+}
+
+/// Why no job was made, by what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// Its event was not appended.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// It names no processor that could answer, or is no job.
+    #[error(transparent)]
+    Job(#[from] JobError),
+}
+
+impl<'a, T: Record, Out> Submitting<'a, T, Out> {
+    pub(crate) fn plain(stream: &'a Stream<T>, record: &T) -> Self {
+        let options = Options::new(record);
+        Self { stream, options, processor: None, keep: None, result: PhantomData }
+    }
+
+    options!();
+
+    /// Which processor answers. Default: as the record says, or the stream's only one.
+    pub fn processor(self, name: impl Into<String>) -> Self {
+        Self { processor: Some(name.into()), ..self }
+    }
+
+    /// How long the result can be read. Default: as the record says, or a day.
+    pub fn keep(self, length: Duration) -> Self {
+        Self { keep: Some(length), ..self }
+    }
+
+    async fn submit(self) -> Result<JobHandle<Out>, SubmitError> {
+        let submit = Submit { draft: self.options.into_draft()?, processor: self.processor, keep: self.keep };
+        self.stream.define().await?;
+        let shared = self.stream.shared();
+        let submitted = shared.engine.jobs().submit(self.stream.name(), vec![submit]).await?;
+        let submitted = submitted.into_iter().next().expect("one answer per job")?;
+        Ok(JobHandle::new(Arc::clone(shared), submitted.id))
+    }
+}
+
+impl<'a, T: JobRecord> Submitting<'a, T, T::Output> {
+    pub(crate) fn job(stream: &'a Stream<T>, record: &T) -> Self {
+        let processor = T::PROCESSOR.map(str::to_owned);
+        Self { processor, keep: T::KEEP, ..Self::plain(stream, record) }
+    }
+}
+
+impl<'a, T: Record, Out: 'a> IntoFuture for Submitting<'a, T, Out> {
+    type Output = Result<JobHandle<Out>, SubmitError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.submit())
+    }
+}

@@ -1,0 +1,264 @@
+//! What an operator does with the lanes of a processor: look, pause, resume, retry, skip, redrive.
+//!
+//! Everything but looking is a request to whoever owns the lane. A call comes back when the owner has applied it; if
+//! nobody runs the processor, the request is kept until somebody does.
+
+use std::time::Duration;
+
+use laneway_core::store::RedriveTo;
+use laneway_core::{Block, BlockKind, EventId, Key, LaneName, Ref, Refusal, Timestamp};
+use laneway_engine::Engine;
+use laneway_engine::lane::{Filed, OperateError as EngineError};
+use laneway_engine::observe::LookError;
+
+use crate::record::KeyField;
+use crate::stream::key_of;
+
+/// How long a request may take to be applied.
+const APPLIED_WITHIN: Duration = Duration::from_secs(10);
+/// Most rows of a list.
+const LIST_MAX: usize = 1_000;
+
+/// The lanes of one processor, for whoever has to decide; see [`Laneway::operations`](crate::Laneway::operations).
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "account")]
+/// # struct Payment { account: String, cents: i64 }
+/// struct Bank(AtomicBool);
+///
+/// async fn book(Event(_): Event<Payment>, State(bank): State<Bank>) -> Result<()> {
+///     if bank.0.load(Ordering::Relaxed) { Ok(()) } else { Err(Error::permanent("the account is closed")) }
+/// }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// let app = App::new().state(Bank(AtomicBool::new(false)));
+/// let payments = app.stream::<Payment>("payments");
+/// app.processor("book", &payments, book);
+/// app.start().await?;
+/// payments.send(&Payment { account: "a1".to_owned(), cents: 5 }).await?;
+/// app.run_until_quiet().await;
+///
+/// let operations = app.operations("book");
+/// let parked = operations.parked().await?;
+/// assert_eq!((parked.len(), parked[0].cause.as_str()), (1, "the account is closed"));
+/// # let bank: Option<&Bank> = None; drop(bank);
+/// operations.skip("a1").await?; // or retry, once the cause is gone
+/// app.run_until_quiet().await;
+/// assert!(operations.parked().await?.is_empty());
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Operations {
+    engine: Engine,
+    processor: String,
+}
+
+/// A lane that waits for somebody or for its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldLane {
+    /// Its key; nothing for an event that wanted no order.
+    pub key: Option<Key>,
+    /// Its first event that has not ended.
+    pub head: Option<EventId>,
+    /// Failed attempts at that one.
+    pub attempts: u32,
+    /// What went wrong last, or who paused it.
+    pub cause: String,
+}
+
+/// An event that was given up and is kept aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// Its one name.
+    pub reference: Ref,
+    /// Its lane; nothing for an event that wanted no order.
+    pub key: Option<Key>,
+    /// Why it was given up.
+    pub cause: String,
+    /// Attempts it took.
+    pub attempts: u32,
+    /// When it was given up.
+    pub at: Timestamp,
+    /// What it carries.
+    pub data: bytes::Bytes,
+}
+
+/// Why nothing was done.
+#[derive(Debug, thiserror::Error)]
+pub enum OperateError {
+    /// The key can be none.
+    #[error(transparent)]
+    Key(#[from] Refusal),
+    /// Nothing waits in this lane, so there is nothing to retry or skip.
+    #[error("nothing waits in lane {key} of processor {processor:?}")]
+    NothingWaits {
+        /// The lane.
+        key: Key,
+        /// The processor.
+        processor: String,
+    },
+    /// The request is stored, and nobody has applied it within ten seconds: it will be when the processor runs.
+    #[error("processor {processor:?} has not applied the request; it does when it runs")]
+    NotYet {
+        /// The processor.
+        processor: String,
+    },
+    /// No such processor, or the store could not say.
+    #[error(transparent)]
+    Look(#[from] LookError),
+    /// No such processor, or the store could not take the request.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl Operations {
+    pub(crate) fn new(engine: Engine, processor: &str) -> Self {
+        Self { engine, processor: processor.to_owned() }
+    }
+
+    /// Lanes that gave up and wait for a decision. At most 1,000.
+    pub async fn parked(&self) -> Result<Vec<HeldLane>, OperateError> {
+        self.held(BlockKind::Parked).await
+    }
+
+    /// Lanes that somebody paused. At most 1,000.
+    pub async fn paused(&self) -> Result<Vec<HeldLane>, OperateError> {
+        self.held(BlockKind::Paused).await
+    }
+
+    /// Lanes whose head failed and is tried again. At most 1,000.
+    pub async fn retrying(&self) -> Result<Vec<HeldLane>, OperateError> {
+        self.held(BlockKind::Retry).await
+    }
+
+    async fn held(&self, kind: BlockKind) -> Result<Vec<HeldLane>, OperateError> {
+        let lanes = self.engine.looker().held_lanes(&self.processor, Some(kind), LIST_MAX).await?;
+        let told = lanes.into_iter().map(|lane| HeldLane {
+            key: match lane.record.lane {
+                LaneName::Key(key) => Some(key),
+                LaneName::Event(_) => None,
+            },
+            head: lane.head,
+            attempts: lane.record.attempts,
+            cause: match lane.record.block {
+                Some(
+                    Block::Parked { cause, .. }
+                    | Block::Retry { cause, .. }
+                    | Block::Paused { by: cause, .. },
+                ) => String::from_utf8_lossy(&cause).into_owned(),
+                _ => String::new(),
+            },
+        });
+        Ok(told.collect())
+    }
+
+    /// The one reason why a lane does not go on, in words.
+    pub async fn why(&self, key: impl KeyField) -> Result<String, OperateError> {
+        let key = key_of(&key)?;
+        let (info, _) = self.engine.catalogue().processor(&self.processor).await.map_err(LookError::from)?;
+        let lane = self.engine.looker().lane(&info.name, &key).await?;
+        let standing = lane.processors.into_iter().find(|standing| standing.processor == self.processor);
+        Ok(standing.map_or_else(|| "no processor takes it".to_owned(), |standing| standing.why.to_string()))
+    }
+
+    /// Stops a lane; what runs goes on. `by` is told to whoever asks why it stands.
+    pub async fn pause_lane(&self, key: impl KeyField, by: &str) -> Result<(), OperateError> {
+        let key = key_of(&key)?;
+        self.applied(&[self.engine.operator().pause_lane(&self.processor, &key, by).await?]).await
+    }
+
+    /// Lets a paused, parked or diverting lane go on.
+    pub async fn resume_lane(&self, key: impl KeyField) -> Result<(), OperateError> {
+        let key = key_of(&key)?;
+        self.applied(&[self.engine.operator().resume_lane(&self.processor, &key).await?]).await
+    }
+
+    /// Tries the head of a lane again now; a parked one gets all its attempts again.
+    pub async fn retry(&self, key: impl KeyField) -> Result<(), OperateError> {
+        let (key, head) = self.head(key).await?;
+        self.applied(&[self.engine.operator().retry(&self.processor, &key, head).await?]).await
+    }
+
+    /// Passes the head of a lane over: it ends skipped, and the lane goes on behind it.
+    pub async fn skip(&self, key: impl KeyField) -> Result<(), OperateError> {
+        let (key, head) = self.head(key).await?;
+        self.applied(&[self.engine.operator().skip(&self.processor, &key, head).await?]).await
+    }
+
+    async fn head(&self, key: impl KeyField) -> Result<(Key, EventId), OperateError> {
+        let key = key_of(&key)?;
+        let (info, _) = self.engine.catalogue().processor(&self.processor).await.map_err(LookError::from)?;
+        let lane = self.engine.looker().lane(&info.name, &key).await?;
+        let standing = lane.processors.into_iter().find(|standing| standing.processor == self.processor);
+        match standing.and_then(|standing| standing.head) {
+            Some(head) => Ok((key, head)),
+            None => Err(OperateError::NothingWaits { key, processor: self.processor.clone() }),
+        }
+    }
+
+    async fn applied(&self, filed: &[Filed]) -> Result<(), OperateError> {
+        if self.engine.operator().wait(filed, APPLIED_WITHIN).await? {
+            return Ok(());
+        }
+        Err(OperateError::NotYet { processor: self.processor.clone() })
+    }
+
+    /// Stops the whole processor; what runs goes on.
+    pub async fn pause(&self, by: &str) -> Result<(), OperateError> {
+        self.applied(&self.engine.operator().pause(&self.processor, by).await?).await
+    }
+
+    /// Lets a paused or halted processor go on.
+    pub async fn resume(&self) -> Result<(), OperateError> {
+        self.applied(&self.engine.operator().resume(&self.processor).await?).await
+    }
+
+    /// Events that were given up and are kept aside, by partition and id. At most 1,000.
+    pub async fn dead_letters(&self) -> Result<Vec<DeadLetter>, OperateError> {
+        let (info, _) = self.engine.catalogue().processor(&self.processor).await.map_err(LookError::from)?;
+        let dead = self.engine.looker().dead_letters(&self.processor, LIST_MAX).await?;
+        let told = dead.into_iter().map(|dead| DeadLetter {
+            reference: Ref { stream: info.name.clone(), partition: dead.partition, id: dead.letter.event.id },
+            key: dead.letter.event.key,
+            cause: String::from_utf8_lossy(&dead.letter.cause).into_owned(),
+            attempts: dead.letter.attempts,
+            at: dead.letter.at,
+            data: dead.letter.event.data,
+        });
+        Ok(told.collect())
+    }
+
+    /// Brings all dead letters of a diverting lane back to their places, in order: the lane goes on with them.
+    pub async fn redrive_lane(&self, key: impl KeyField) -> Result<(), OperateError> {
+        let key = key_of(&key)?;
+        self.applied(&[self.engine.operator().redrive(&self.processor, &key, None, RedriveTo::Place).await?])
+            .await
+    }
+
+    /// Brings one dead letter back to its place, which is possible only while nothing of its lane came after it.
+    pub async fn redrive(&self, key: impl KeyField, id: EventId) -> Result<(), OperateError> {
+        let key = key_of(&key)?;
+        self.applied(&[self
+            .engine
+            .operator()
+            .redrive(&self.processor, &key, Some(id), RedriveTo::Place)
+            .await?])
+            .await
+    }
+
+    /// Appends a copy of one dead letter to the end of its lane, as a new event.
+    pub async fn redrive_to_tail(&self, key: impl KeyField, id: EventId) -> Result<(), OperateError> {
+        let key = key_of(&key)?;
+        self.applied(&[self
+            .engine
+            .operator()
+            .redrive(&self.processor, &key, Some(id), RedriveTo::Tail)
+            .await?])
+            .await
+    }
+}

@@ -1,0 +1,181 @@
+//! The typed handle of a stream.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use laneway_core::{Key, Mode, Refusal};
+use laneway_engine::log::Appending;
+use serde::de::DeserializeOwned;
+
+use super::declared::{Declared, Wanted};
+use super::receipt::Receipt;
+use super::send::Sending;
+use super::send_error::SendError;
+use super::send_many::SendingMany;
+use crate::app::Shared;
+use crate::error::{Error, Result};
+use crate::extract::Object;
+use crate::job::Submitting;
+use crate::record::{JobRecord, KeyField, Record};
+
+/// A stream of records of one type. Cheap to clone.
+///
+/// Settings that a program mentions are made so when the stream is first used; what it does not mention stays as it is
+/// in the store. Two handles with two record types may name one stream: then its lanes hold both, in one order.
+///
+/// ```
+/// use laneway::prelude::*;
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "account")]
+/// # struct Payment { account: String, cents: i64 }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let app = Laneway::open("memory:").await?;
+/// let payments = app.stream::<Payment>("payments").partitions(32).keep(days(30)).max_pending(1_000_000);
+/// payments.send(&Payment { account: "a1".to_owned(), cents: 5 }).await?;
+/// # Ok(()) }
+/// ```
+pub struct Stream<T> {
+    shared: Arc<Shared>,
+    declared: Arc<Declared>,
+    records: PhantomData<fn(T) -> T>,
+}
+
+impl<T> Clone for Stream<T> {
+    fn clone(&self) -> Self {
+        let (shared, declared) = (Arc::clone(&self.shared), Arc::clone(&self.declared));
+        Self { shared, declared, records: PhantomData }
+    }
+}
+
+impl<T> Stream<T> {
+    pub(crate) fn new(shared: Arc<Shared>, declared: Arc<Declared>) -> Self {
+        Self { shared, declared, records: PhantomData }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.declared.name
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn shared_name(&self) -> Arc<str> {
+        Arc::clone(&self.declared.name)
+    }
+
+    fn want(self, change: impl FnOnce(&mut Wanted)) -> Self {
+        if !self.declared.want(change) {
+            let fault = format!("stream {:?}: its settings were changed after its first use", self.name());
+            self.shared.fault(fault);
+        }
+        self
+    }
+
+    /// How many partitions a new stream gets: the most that can be worked on by different nodes. Default 16.
+    pub fn partitions(self, partitions: u32) -> Self {
+        self.want(|wanted| wanted.partitions = Some(partitions))
+    }
+
+    /// Whether all events run, or only the newest of each lane. Default: all.
+    pub fn mode(self, mode: Mode) -> Self {
+        self.want(|wanted| wanted.mode = Some(mode))
+    }
+
+    /// How long events stay readable after all processors are done with them. Default 7 days.
+    pub fn keep(self, length: Duration) -> Self {
+        self.want(|wanted| wanted.keep = Some(length))
+    }
+
+    /// How long dead letters are kept. Default 30 days.
+    pub fn keep_dead_letters(self, length: Duration) -> Self {
+        self.want(|wanted| wanted.dead_keep = Some(length))
+    }
+
+    /// Most events that may wait; beyond that, sends answer [`SendError::Full`]. Default: no bound.
+    pub fn max_pending(self, events: u64) -> Self {
+        self.want(|wanted| wanted.max_pending = Some(events))
+    }
+
+    /// Most dedup ids that a partition remembers; the oldest go first. Default 100,000.
+    pub fn dedup_max(self, ids: u64) -> Self {
+        self.want(|wanted| wanted.dedup_max = Some(ids))
+    }
+}
+
+impl<T: Record> Stream<T> {
+    /// Sends a record: it runs after everything that was sent before it with the same key.
+    pub fn send(&self, record: &T) -> Sending<'_, T> {
+        Sending::new(self, record)
+    }
+
+    /// Sends many records in one go, in order.
+    pub fn send_many<'r>(&self, records: impl IntoIterator<Item = &'r T>) -> SendingMany<'_, T> {
+        SendingMany::new(self, records)
+    }
+
+    /// Submits a job, whose result can be waited for.
+    pub fn submit(&self, record: &T) -> Submitting<'_, T, T::Output>
+    where
+        T: JobRecord,
+    {
+        Submitting::job(self, record)
+    }
+
+    /// Submits a plain record as a job; `Out` is what its handler returns.
+    pub fn submit_as<Out: DeserializeOwned>(&self, record: &T) -> Submitting<'_, T, Out> {
+        Submitting::plain(self, record)
+    }
+
+    /// The object of a lane, as producers last wrote it.
+    ///
+    /// ```
+    /// use laneway::prelude::*;
+    /// # #[derive(Record, Serialize, Deserialize)]
+    /// # #[record(key = "customer")]
+    /// # struct Moved { customer: String }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let app = Laneway::open("memory:").await?;
+    /// let moves = app.stream::<Moved>("moves");
+    /// let before = moves.object::<String>("ann").await?;
+    /// let moved = Moved { customer: "ann".to_owned() };
+    /// moves.send(&moved).object(&"Bern").expect_object_version(before.version).await?;
+    /// assert_eq!(moves.object::<String>("ann").await?.value.as_deref(), Some("Bern"));
+    /// # Ok(()) }
+    /// ```
+    pub async fn object<O: DeserializeOwned>(&self, key: impl KeyField) -> Result<Object<O>> {
+        let key = key_of(&key)?;
+        self.define().await?;
+        let tail = self.shared.engine.looker().tail(self.name(), &key).await?;
+        Object::read(tail).map_err(Error::new)
+    }
+
+    pub(crate) async fn define(&self) -> Result<(), SendError> {
+        Ok(self.declared.define(&self.shared.engine).await?)
+    }
+
+    pub(super) async fn append(
+        &self,
+        appending: Appending,
+    ) -> Result<Vec<Result<Receipt, SendError>>, SendError> {
+        self.define().await?;
+        let sent = self.shared.engine.producer().append(self.name(), appending).await?;
+        Ok(sent.into_iter().map(|sent| Receipt::of(&self.declared.name, sent)).collect())
+    }
+}
+
+/// The key that a field names.
+pub(crate) fn key_of(field: &impl KeyField) -> Result<Key, Refusal> {
+    Key::new(Bytes::copy_from_slice(&field.key().unwrap_or_default()))
+}
+
+impl<T> std::fmt::Debug for Stream<T> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Stream").field(&self.name()).finish()
+    }
+}

@@ -1,0 +1,118 @@
+//! One event on its way.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+
+use laneway_core::store::ObjectWrite;
+use laneway_engine::log::Appending;
+use serde::Serialize;
+
+use super::draft::{Options, options};
+use super::handle::Stream;
+use super::receipt::Receipt;
+use super::send_error::SendError;
+use crate::format;
+use crate::record::Record;
+
+/// An event on its way: options first, then `.await`.
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::Append;
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "customer")]
+/// # struct Reminder { customer: String }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let app = Laneway::open("memory:").await?;
+/// let reminders = app.stream::<Reminder>("reminders");
+/// let reminder = Reminder { customer: "ann".to_owned() };
+///
+/// let later = reminders.send(&reminder).delay(days(1)).priority(3).dedup_id("invoice-17").await?;
+/// assert!(matches!(later.append, Append::Scheduled { .. }));
+/// // A second try, after an answer that got lost, changes nothing.
+/// let again = reminders.send(&reminder).delay(days(1)).dedup_id("invoice-17").await?;
+/// assert_eq!(again.append, Append::Duplicate);
+/// # Ok(()) }
+/// ```
+#[must_use = "nothing is sent before it is awaited"]
+#[derive(Debug)]
+pub struct Sending<'a, T> {
+    stream: &'a Stream<T>,
+    options: Options,
+    object: Object,
+}
+
+/// A change of the lane's object that goes along.
+#[derive(Debug, Default)]
+pub(super) struct Object {
+    expect: Option<u64>,
+    value: Option<Result<Option<bytes::Bytes>, format::FormatError>>,
+}
+
+impl Object {
+    pub(super) fn set<O: Serialize>(&mut self, object: &O) {
+        self.value = Some(format::encode("the object", object).map(Some));
+    }
+
+    pub(super) fn remove(&mut self) {
+        self.value = Some(Ok(None));
+    }
+
+    pub(super) fn expect(&mut self, version: u64) {
+        self.expect = Some(version);
+    }
+
+    pub(super) fn into_write(self) -> Result<Option<ObjectWrite>, SendError> {
+        let Some(value) = self.value else { return Ok(None) };
+        Ok(Some(ObjectWrite { expect: self.expect, value: value? }))
+    }
+}
+
+/// Methods of a builder with a field `object`.
+macro_rules! object {
+    () => {
+        /// Writes the object of the lane in the same step.
+        pub fn object<O: serde::Serialize>(mut self, object: &O) -> Self {
+            self.object.set(object);
+            self
+        }
+
+        /// Removes the object of the lane in the same step.
+        pub fn remove_object(mut self) -> Self {
+            self.object.remove();
+            self
+        }
+
+        /// Only if the object has this version; 0 if there must be none.
+        pub fn expect_object_version(mut self, version: u64) -> Self {
+            self.object.expect(version);
+            self
+        }
+    };
+}
+pub(super) use object;
+
+impl<'a, T: Record> Sending<'a, T> {
+    pub(super) fn new(stream: &'a Stream<T>, record: &T) -> Self {
+        Self { stream, options: Options::new(record), object: Object::default() }
+    }
+
+    options!();
+    object!();
+
+    async fn send(self) -> Result<Receipt, SendError> {
+        let (draft, object) = (self.options.into_draft()?, self.object.into_write()?);
+        let sent = self.stream.append(Appending { drafts: vec![draft], object }).await?;
+        sent.into_iter().next().expect("one answer per draft")
+    }
+}
+
+impl<'a, T: Record> IntoFuture for Sending<'a, T> {
+    type Output = Result<Receipt, SendError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
+    }
+}
