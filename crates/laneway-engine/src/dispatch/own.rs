@@ -20,7 +20,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// Records read in one page.
 const PAGE: usize = 1_000;
 
-/// Owns a seat until the order to stop: takes it, runs it, and takes it again when it was lost.
+/// Owns a seat until the order to stop, or until there is no engine any more: takes it, runs it, and takes it again when it was lost.
 pub(crate) async fn own(
     ground: Ground,
     seat: SeatId,
@@ -30,7 +30,7 @@ pub(crate) async fn own(
     mut order: watch::Receiver<Order>,
 ) {
     loop {
-        if *order.borrow() != Order::Run {
+        if order.has_changed().is_err() || *order.borrow() != Order::Run {
             return;
         }
         let ended = match take(&ground, seat, &settings, &stream, names.clone()).await {

@@ -3,7 +3,6 @@
 //! Decides nothing: it hands what happened to the seat and does what the seat asks for. Ends when the seat is lost,
 //! drained, or must be seized again.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,7 +102,10 @@ struct Loop {
     lanes_due_at: Option<Steady>,
     /// A read failed: not before then.
     read_after: Steady,
-    permit: Option<Pin<Box<dyn Future<Output = OwnedSemaphorePermit> + Send>>>,
+    /// A place for the next run. Seats that wait for one are served in turn: one that let its place go again would only
+    /// hand it round.
+    place: Option<OwnedSemaphorePermit>,
+    asking_place: Option<BoxFuture<'static, OwnedSemaphorePermit>>,
     /// An accused lane runs, or is about to.
     alone: Option<OwnedSemaphorePermit>,
     asking_alone: Option<BoxFuture<'static, OwnedSemaphorePermit>>,
@@ -135,13 +137,19 @@ pub(crate) async fn run(ground: Ground, seat: Seat, mut order: watch::Receiver<O
         promote_at: None,
         lanes_due_at: Some(now.steady),
         read_after: now.steady,
-        permit: None,
+        place: None,
+        asking_place: None,
         alone: None,
         asking_alone: None,
     };
-    let ended = this.turn_until_ended(&mut order).await;
-    this.seat.stop_all();
-    ended
+    this.turn_until_ended(&mut order).await
+}
+
+impl Drop for Loop {
+    /// However the loop ends, also by a fault of its own: its runs cannot settle any more.
+    fn drop(&mut self) {
+        self.seat.stop_all();
+    }
 }
 
 fn news(ground: &Ground, seat: &Seat, seen: u64) -> BoxFuture<'static, Result<u64>> {
@@ -173,6 +181,10 @@ impl Loop {
     async fn turn_until_ended(&mut self, order: &mut watch::Receiver<Order>) -> Ended {
         loop {
             let now = self.ground.env.now();
+            // Without an engine nobody could ever tell it to end.
+            if order.has_changed().is_err() {
+                return Ended::Drained;
+            }
             match *order.borrow() {
                 Order::Stop => return Ended::Drained,
                 Order::Drain => self.seat.drain(),
@@ -210,10 +222,22 @@ impl Loop {
     }
 
     fn start_runs(&mut self, now: Now) {
+        let mut place = self.place.take();
         while self.seat.can_start() {
-            let Ok(permit) = Arc::clone(&self.ground.places).try_acquire_owned() else { return };
-            let Some(run) = self.seat.start_run(now) else { return };
-            self.spawn(run, permit);
+            let free = place.take().or_else(|| Arc::clone(&self.ground.places).try_acquire_owned().ok());
+            let Some(free) = free else { return self.ask_place() };
+            let Some(run) = self.seat.start_run(now) else { break };
+            self.spawn(run, free);
+        }
+        // A place that is kept for nobody would be missed by another seat.
+        self.asking_place = None;
+    }
+
+    fn ask_place(&mut self) {
+        if self.asking_place.is_none() {
+            let places = Arc::clone(&self.ground.places);
+            let asking = async move { places.acquire_owned().await.expect("places are never closed") };
+            self.asking_place = Some(asking.boxed());
         }
     }
 
@@ -403,16 +427,6 @@ impl Loop {
     /// Waits until something happened and hands it to the seat.
     async fn wait(&mut self, order: &mut watch::Receiver<Order>) -> Result<()> {
         let wake_at = self.wake_at();
-        let starved = self.seat.can_start();
-        let places = &self.ground.places;
-        if !starved {
-            // A place that is kept for nobody would be missed by another seat.
-            self.permit = None;
-        } else if self.permit.is_none() {
-            let places = Arc::clone(places);
-            self.permit =
-                Some(Box::pin(async move { places.acquire_owned().await.expect("places are never closed") }));
-        }
         let env = self.ground.env.clone();
         tokio::select! {
             biased;
@@ -424,11 +438,7 @@ impl Loop {
             wish = answer(&mut self.wishing) => self.on_wish(wish),
             forwarded = answer(&mut self.forwarding) => self.on_forwarded(forwarded),
             promoted = answer(&mut self.promoting) => self.on_promoted(promoted),
-            permit = async { self.permit.as_mut().expect("starved").await }, if starved => {
-                // Given back at once: the next look takes it, unless another seat is faster.
-                self.permit = None;
-                drop(permit);
-            }
+            place = answer(&mut self.asking_place) => self.place = Some(place),
             permit = answer(&mut self.asking_alone) => {
                 self.alone = Some(permit);
                 self.seat.run_alone(self.ground.env.now());

@@ -40,3 +40,15 @@ async fn lane_that_runs_ahead_keeps_its_order() {
     world.process(ProcessorSettings { run_ahead: 16, ..ProcessorSettings::default() }).await;
     assert_eq!(world.nexts(200).await, events);
 }
+
+#[tokio::test(start_paused = true)]
+async fn seats_that_share_one_place_all_come_to_it() {
+    let mut world = World::new(Mode::Queue).await;
+    world.process(ProcessorSettings { concurrency: 1, ..ProcessorSettings::default() }).await;
+    let keys: Vec<String> = (0..40).map(|key| format!("key-{key}")).collect();
+    let events: Vec<(&str, &str)> = keys.iter().map(|key| (key.as_str(), "slow")).collect();
+    world.send(&events).await;
+    let mut ran = world.nexts(40).await;
+    ran.dedup();
+    assert_eq!(ran, ["slow"], "events of both partitions, one at a time");
+}

@@ -32,3 +32,10 @@ pub(crate) fn input_closed() -> oneshot::Receiver<()> {
     drop(thread);
     told
 }
+
+/// Takes that long. Only where time is paused.
+#[expect(clippy::disallowed_methods, reason = "time is paused where this is used")]
+pub(crate) async fn wait(length: Duration) {
+    let passed = tokio::time::timeout(length, std::future::pending::<()>()).await;
+    passed.expect_err("nothing ends it but time");
+}
