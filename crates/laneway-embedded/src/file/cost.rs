@@ -1,8 +1,8 @@
 //! How many bytes a call may add to a frame, at most. Only an upper bound: a call that was applied must fit.
 
-use laneway_core::limits::{CAUSE_BYTES_MAX, DEDUP_ID_BYTES_MAX, KEY_BYTES_MAX, PARTITIONS_MAX};
+use laneway_core::limits::{DEDUP_ID_BYTES_MAX, KEY_BYTES_MAX, PARTITIONS_MAX};
 use laneway_core::store::{Append, Commit, Define, JobResult, Request, RequestOp};
-use laneway_core::{Draft, LaneName};
+use laneway_core::{Block, Draft, LaneName, LaneRecord};
 
 use super::group::Cost;
 use super::log::Space;
@@ -13,7 +13,7 @@ const PER_ITEM: usize = 320;
 const PER_SHARD: usize = 2 * PER_ITEM;
 /// A key in a row: every zero byte in it takes two.
 const KEY_IN_ROW_MAX: usize = 2 * KEY_BYTES_MAX;
-/// Deletion of a row with a short key.
+/// Deletion of a row with a short key, or what a row of a lane takes beside its name.
 const SHORT_ROW: usize = 64;
 /// A seat that goes with its stream.
 const SEAT_GONE: usize = 24;
@@ -51,6 +51,16 @@ fn lane(lane: &LaneName) -> usize {
     }
 }
 
+/// What people and handlers said, as far as a record keeps it.
+fn words(record: &LaneRecord) -> usize {
+    match &record.block {
+        Some(Block::Retry { cause: words, .. } | Block::Parked { cause: words, .. }) => words.len(),
+        Some(Block::Paused { by: words, .. } | Block::Running { progress: words, .. }) => words.len(),
+        Some(Block::Claimed(claim)) => claim.worker.len(),
+        Some(Block::Hold { .. } | Block::Diverting { .. }) | None => 0,
+    }
+}
+
 pub(super) fn append(append: &Append) -> Cost {
     let object =
         append.object.as_ref().and_then(|object| object.value.as_ref()).map_or(0, |value| value.len());
@@ -64,10 +74,10 @@ pub(super) fn commit(commit: &Commit, rows_removed: usize) -> Cost {
     let mut bytes = (3 + rows_removed) * PER_ITEM + 20 * commit.passed.words().len();
     bytes += commit.endings.iter().map(|ending| ending.reason.len() + PER_ITEM).sum::<usize>();
     for change in &commit.lanes {
-        let name = lane(&change.lane) + PER_ITEM;
+        let row = lane(&change.lane) + SHORT_ROW;
         // The record and its two index rows, each maybe removed and written again.
-        bytes += 8 * name + 2 * CAUSE_BYTES_MAX * usize::from(change.record.is_some());
-        bytes += (change.side.len() + change.unside.len()) * 2 * name;
+        bytes += 6 * row + change.record.as_ref().map_or(0, words) + PER_ITEM;
+        bytes += (change.side.len() + change.unside.len()) * 2 * (row + SHORT_ROW);
     }
     for write in &commit.states {
         bytes += write.key.bytes().len() + write.value.as_ref().map_or(0, |value| value.len()) + PER_ITEM;

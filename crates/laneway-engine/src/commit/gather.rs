@@ -15,6 +15,8 @@ use laneway_core::{CommitId, EventId, Fence, Key, LaneName, LaneRecord, Passed, 
 const BYTES_ENOUGH: usize = 8 << 20;
 /// Events after which nothing more is gathered, so that one commit does not keep the store for long.
 const EVENTS_ENOUGH: usize = 4_096;
+/// Lanes after which nothing more is gathered: a lane that is only marked as running ends no event.
+const LANES_ENOUGH: usize = 1_024;
 /// Emits after which nothing more is gathered.
 const EMITS_ENOUGH: usize = 4_096;
 
@@ -77,7 +79,10 @@ impl<A> Gathering<A> {
 
     /// Whether the rest should wait for the commit after.
     pub(crate) fn is_enough(&self) -> bool {
-        self.bytes >= BYTES_ENOUGH || self.events >= EVENTS_ENOUGH || self.emits.len() >= EMITS_ENOUGH
+        self.bytes >= BYTES_ENOUGH
+            || self.events >= EVENTS_ENOUGH
+            || self.lanes.len() >= LANES_ENOUGH
+            || self.emits.len() >= EMITS_ENOUGH
     }
 
     pub(crate) fn touches(&self, lane: &LaneName) -> bool {

@@ -69,7 +69,8 @@ impl Seat {
     }
 
     fn next_turn(&mut self, now: Now) -> Option<LaneTurn> {
-        loop {
+        // Heads that may not run yet are gathered too.
+        while !self.gathering.is_enough() {
             if let Some(turn) = self.granted.pop_front() {
                 return Some(turn);
             }
@@ -78,6 +79,7 @@ impl Seat {
                 return Some(turn);
             }
         }
+        None
     }
 
     /// Checks a head before it runs: it may have to wait for its time, for a durable start, or not run at all.

@@ -35,6 +35,12 @@ impl Working {
         self.lines.next().and_then(Result::ok)
     }
 
+    /// Kills it and gives the lines that had not been read.
+    pub(crate) fn kill(&mut self) -> Vec<String> {
+        self.process.kill().expect("a child that was not waited for can be killed");
+        self.end().0
+    }
+
     /// Tells it to end in good order and waits for that; gives the lines that had not been read.
     pub(crate) fn finish(&mut self) -> (Vec<String>, ExitStatus) {
         self.input = None;

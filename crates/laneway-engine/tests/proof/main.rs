@@ -1,8 +1,10 @@
-//! The proofs of the engine with real files and processes that bring themselves down. Each prints what it counted, and
-//! has a control that must fail.
+//! The proofs of the engine: with real files and processes that are killed or bring themselves down, and with seeded
+//! races on paused time. Each prints what it counted, and has a control that must fail.
 
 mod child;
+mod kills;
 mod open;
 mod poison;
 mod print;
+mod races;
 mod seam;
