@@ -13,12 +13,12 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use crate::dispatch::{Ground, Names, Order, ProcessorSettings, own};
-use crate::handler::{Desk, Handler};
+use crate::handler::{Desk, Handler, Workers};
 use crate::job::Jobs;
 use crate::lane::Operator;
 use crate::log::{Catalogue, CatalogueError, Producer};
 use crate::observe::{Looker, Meters, SYSTEM_STREAM};
-use crate::service::Env;
+use crate::service::{Env, kept_running};
 use crate::upkeep::{Schedules, retain};
 
 /// The three seams of a store.
@@ -217,36 +217,38 @@ impl Engine {
         };
         self.catalogue.define(define).await?;
         let (info, processor) = self.catalogue.processor(name).await?;
-        let ground = Ground {
+        let (workers, timeout) = (Workers::new(self.env.clone()), settings.timeout);
+        let (stream, name): (Arc<str>, Arc<str>) = (Arc::from(stream), Arc::from(name));
+        let ground_of = |partition| Ground {
             env: self.env.clone(),
             store: Arc::clone(&self.stores.store),
             wakeups: Arc::clone(&self.stores.wakeups),
             catalogue: Arc::clone(&self.catalogue),
-            handler,
-            places,
+            handler: Arc::clone(&handler),
+            workers: Arc::clone(&workers),
+            places: Arc::clone(&places),
             alone: Arc::clone(&self.alone),
-            stream: Arc::from(stream),
-            processor: Arc::from(name),
-            timeout: settings.timeout,
-            meters: Meters::new(stream, name, 0),
+            stream: Arc::clone(&stream),
+            processor: Arc::clone(&name),
+            timeout,
+            meters: Meters::new(&stream, &name, partition),
             demand,
         };
         let system = self.catalogue.stream(SYSTEM_STREAM).await.ok().map(|system| system.id);
         let names = Names {
-            stream: Arc::clone(&ground.stream),
-            processor: Arc::clone(&ground.processor),
+            stream: Arc::clone(&stream),
+            processor: Arc::clone(&name),
             reports_to: system.filter(|system| *system != info.id),
         };
         let (order, orders) = watch::channel(Order::Run);
         let settings = Arc::new(settings);
         let seats = (0..info.settings.partitions).map(|partition| {
             let seat = Seat { shard: info.shard(Partition(partition)), processor };
-            let (ground, settings) = (ground.clone(), Arc::clone(&settings));
-            let ground = Ground { meters: Meters::new(stream, name, partition), ..ground };
+            let (ground, settings) = (Arc::new(ground_of(partition)), Arc::clone(&settings));
             self.env.spawn(own(ground, seat, settings, Arc::clone(&info), names.clone(), orders.clone()))
         });
         let seats = seats.collect();
-        self.running.lock().insert(name.to_owned(), Processing { order, seats });
+        self.running.lock().insert(name.to_string(), Processing { order, seats });
         Ok(())
     }
 
@@ -260,8 +262,11 @@ impl Engine {
         let (store, catalogue) = (Arc::clone(&self.stores.store), Arc::clone(&self.catalogue));
         let mut upkeep = self.upkeep.lock();
         if upkeep.is_empty() {
-            upkeep.push(self.env.spawn(retain(self.env.clone(), store, catalogue)));
-            upkeep.push(self.env.spawn(self.schedules.clone().keep_firing()));
+            let (env, schedules) = (self.env.clone(), self.schedules.clone());
+            let retention = move || retain(env.clone(), Arc::clone(&store), Arc::clone(&catalogue));
+            let firing = move || schedules.clone().keep_firing();
+            upkeep.push(self.env.spawn(kept_running(self.env.clone(), "retention", retention)));
+            upkeep.push(self.env.spawn(kept_running(self.env.clone(), "schedules", firing)));
         }
     }
 

@@ -3,6 +3,9 @@
 //!
 //! A commit may then fail by its fence or by the store, never by what a handler gave (contract 1.15).
 
+use std::sync::Arc;
+
+use bytes::Bytes;
 use laneway_core::limits::{
     CAUSE_BYTES_MAX, CHUNK_BYTES_MAX, EMITS_PER_COMMIT_MAX, RESULT_BYTES_MAX, RESULT_INLINE_BYTES_MAX,
     VALUE_BYTES_MAX,
@@ -10,7 +13,8 @@ use laneway_core::limits::{
 use laneway_core::store::{Emit, JobResult, Stash};
 use laneway_core::{Event, Headers, Refusal, Shard, Store, StoreError};
 
-use crate::handler::{Emission, Failure, LaneAnswer, Retry, StateChange, WhenDurable};
+use crate::handler::{Done, Emission, Failure, LaneAnswer, Retry, StateChange, WhenDurable};
+use crate::lane::Waiting;
 use crate::log::Catalogue;
 use crate::service::Env;
 
@@ -35,57 +39,87 @@ pub(crate) struct PreparedDone {
 }
 
 /// Prepares the answer for one lane's events. What cannot be committed fails its event, with the reason.
+///
+/// Most answers need nothing from anybody; the others are looked after in a box of their own, so that they do not make
+/// every run large.
 pub(crate) async fn prepare(
     env: &Env,
     store: &dyn Store,
     catalogue: &Catalogue,
     shard: Shard,
-    events: &[Event],
-    answer: LaneAnswer,
+    events: &[Arc<Waiting>],
+    mut answer: LaneAnswer,
 ) -> Prepared {
-    let when_durable = answer.when_durable;
-    let failed = |done, error: &str, retry| failed(done, error, retry, when_durable.clone());
-    let mut prepared = Prepared {
-        done: Vec::new(),
-        state: answer.state,
-        failure: answer.failure,
-        when_durable: when_durable.clone(),
-    };
-    if let Some(failure) = &mut prepared.failure {
+    if let Some(failure) = &mut answer.failure {
         shorten(&mut failure.error);
     }
-    if let StateChange::Set(bytes) = &prepared.state
+    if let StateChange::Set(bytes) = &answer.state
         && let Err(refusal) = Refusal::check_max("state bytes", bytes.len(), VALUE_BYTES_MAX - 64)
     {
-        return failed(Vec::new(), &refusal.to_string(), Retry::Never);
+        return failed(Vec::new(), &refusal.to_string(), Retry::Never, answer.when_durable);
     }
-    for (event, done) in events.iter().zip(answer.done) {
+    if answer.done.iter().all(is_plain) {
+        return plain(events, answer);
+    }
+    Box::pin(prepare_done(env, store, catalogue, shard, events, answer)).await
+}
+
+/// Whether a result goes into the commit as it is and nothing is emitted.
+fn is_plain(done: &Done) -> bool {
+    done.emits.is_empty() && done.result.as_ref().is_none_or(|bytes| bytes.len() <= RESULT_INLINE_BYTES_MAX)
+}
+
+fn plain(events: &[Arc<Waiting>], answer: LaneAnswer) -> Prepared {
+    let inline = |(waiting, done): (&Arc<Waiting>, Done)| {
+        let result = wanted(&waiting.event, done.result).map_or(JobResult::None, JobResult::Inline);
+        PreparedDone { result, emits: Vec::new() }
+    };
+    Prepared {
+        done: events.iter().zip(answer.done).map(inline).collect(),
+        state: answer.state,
+        failure: answer.failure,
+        when_durable: answer.when_durable,
+    }
+}
+
+/// Nobody asks for the result of an event that is no job.
+fn wanted(event: &Event, result: Option<Bytes>) -> Option<Bytes> {
+    result.filter(|_| event.job.is_some())
+}
+
+async fn prepare_done(
+    env: &Env,
+    store: &dyn Store,
+    catalogue: &Catalogue,
+    shard: Shard,
+    events: &[Arc<Waiting>],
+    answer: LaneAnswer,
+) -> Prepared {
+    let LaneAnswer { done, state, failure, when_durable } = answer;
+    let mut prepared = Vec::with_capacity(done.len());
+    for (waiting, done) in events.iter().zip(done) {
+        let event = &waiting.event;
         let emits = match emits(catalogue, event, done.emits).await {
             Ok(emits) => emits,
-            Err(error) => return failed(prepared.done, &error, Retry::Never),
+            Err(error) => return failed(prepared, &error, Retry::Never, when_durable),
         };
-        // Nobody asks for the result of an event that is no job.
-        let wanted = done.result.filter(|_| event.job.is_some());
-        let result = match wanted {
+        let result = match wanted(event, done.result) {
             None => JobResult::None,
             Some(bytes) if bytes.len() <= RESULT_INLINE_BYTES_MAX => JobResult::Inline(bytes),
             Some(bytes) => match stash(env, store, shard, event, bytes).await {
                 Ok(stashed) => stashed,
                 Err(StoreError::Refused(refusal)) => {
-                    return failed(prepared.done, &refusal.to_string(), Retry::Never);
+                    return failed(prepared, &refusal.to_string(), Retry::Never, when_durable);
                 }
                 Err(error) => {
-                    return failed(
-                        prepared.done,
-                        &format!("could not keep the result: {error}"),
-                        Retry::ByPolicy,
-                    );
+                    let error = format!("could not keep the result: {error}");
+                    return failed(prepared, &error, Retry::ByPolicy, when_durable);
                 }
             },
         };
-        prepared.done.push(PreparedDone { result, emits });
+        prepared.push(PreparedDone { result, emits });
     }
-    prepared
+    Prepared { done: prepared, state, failure, when_durable }
 }
 
 /// The events before the faulty one are done all the same, but without the state that was meant to go with all of them.
@@ -138,7 +172,7 @@ async fn stash(
     store: &dyn Store,
     shard: Shard,
     event: &Event,
-    bytes: bytes::Bytes,
+    bytes: Bytes,
 ) -> Result<JobResult, StoreError> {
     Refusal::check_max("result bytes", bytes.len(), RESULT_BYTES_MAX)?;
     let nonce = env.nonce();

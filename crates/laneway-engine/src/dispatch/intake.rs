@@ -37,6 +37,9 @@ impl Seat {
     /// The lanes of a page whose records must be looked up before it can be taken in.
     pub(crate) fn unknown_lanes(&self, page: &Page, views: &Views) -> Vec<LaneName> {
         let mut unknown: Vec<LaneName> = Vec::new();
+        if self.records.are_none() {
+            return unknown;
+        }
         for entry in &page.entries {
             let Entry::Event(event) = entry else { continue };
             let lane = name_of(event);

@@ -2,9 +2,10 @@
 //!
 //! `seat` is the state, in plain code; its rules are in `intake`, `turns`, `accused`, `settle`, `requests`, `loading` and
 //! `durable`.
-//! `run` is the loop that acts, `fetch` the reads it makes, `own` how a seat comes to its owner.
+//! `run` is the loop that acts, `carry` carries runs out, `fetch` are the reads it makes, `own` how a seat comes to its owner.
 
 mod accused;
+mod carry;
 mod durable;
 mod fetch;
 mod intake;
@@ -20,8 +21,9 @@ mod turns;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use carry::Ground;
 pub(crate) use fetch::plain;
 pub(crate) use own::own;
-pub(crate) use run::{Ground, Order};
+pub(crate) use run::Order;
 pub(crate) use seat::Names;
 pub use settings::{Batch, ProcessorSettings};

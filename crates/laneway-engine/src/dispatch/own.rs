@@ -9,11 +9,13 @@ use laneway_core::store::{Append, LaneSelect, Lanes, Owner, Query, Resume, Rows,
 use laneway_core::{BlockKind, LaneName, Nonce, Partition, Result, Seat as SeatId, StoreError, StreamInfo};
 use tokio::sync::watch;
 
-use super::run::{Ended, Ground, Order, run};
+use super::carry::Ground;
+use super::run::{Ended, Order, run};
 use super::seat::{Names, Seat};
 use super::settings::ProcessorSettings;
 use crate::lane::Records;
 use crate::observe::{Report, report};
+use crate::service::contained;
 
 /// Wait before a seat that was lost, or could not be had, is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -22,7 +24,7 @@ const PAGE: usize = 1_000;
 
 /// Owns a seat until the order to stop, or until there is no engine any more: takes it, runs it, and takes it again when it was lost.
 pub(crate) async fn own(
-    ground: Ground,
+    ground: Arc<Ground>,
     seat: SeatId,
     settings: Arc<ProcessorSettings>,
     stream: Arc<StreamInfo>,
@@ -33,10 +35,13 @@ pub(crate) async fn own(
         if order.has_changed().is_err() || *order.borrow() != Order::Run {
             return;
         }
-        let ended = match take(&ground, seat, &settings, &stream, names.clone()).await {
-            Ok(owned) => run(ground.clone(), owned, order.clone()).await,
-            Err(error) => Ended::Lost(error),
+        let ownership = async {
+            match take(&ground, seat, &settings, &stream, names.clone()).await {
+                Ok(owned) => run(Arc::clone(&ground), owned, order.clone()).await,
+                Err(error) => Ended::Lost(error),
+            }
         };
+        let ended = contained("seat", ownership).await.unwrap_or_else(Ended::Faulty);
         match ended {
             Ended::Drained => return,
             Ended::Restart => continue,
@@ -47,8 +52,11 @@ pub(crate) async fn own(
             Ended::Lost(error) => {
                 tracing::warn!(%seat, %error, "a seat was lost and is tried again");
                 if matches!(error, StoreError::Fenced { .. }) {
-                    tell_fenced(&ground, seat, &names, &error).await;
+                    tell(&ground, seat, &names, Report::SeatFenced { error: &error.to_string() }).await;
                 }
+            }
+            Ended::Faulty(fault) => {
+                tell(&ground, seat, &names, Report::SeatFailed { fault: &fault }).await;
             }
         }
         tokio::select! {
@@ -60,10 +68,9 @@ pub(crate) async fn own(
 }
 
 /// Reports a lost seat. It is not ours any more, so this is an append of its own, and it may fail.
-async fn tell_fenced(ground: &Ground, seat: SeatId, names: &Names, error: &StoreError) {
+async fn tell(ground: &Ground, seat: SeatId, names: &Names, what: Report<'_>) {
     let Some(system) = names.reports_to else { return };
-    let error = error.to_string();
-    let draft = report(Report::SeatFenced { error: &error }, &names.processor, &names.stream, seat.shard);
+    let draft = report(what, &names.processor, &names.stream, seat.shard);
     let told = async {
         let info = ground.catalogue.stream_of(system).await.map_err(|error| error.to_string())?;
         let append = Append {

@@ -12,20 +12,18 @@ use laneway_core::limits::PAGE_BYTES_MAX;
 use laneway_core::store::{
     Committed, LaneSelect, Lanes, Page, Promote, Promoted, Query, Read, ReadFrom, RequestRow, Rows,
 };
-use laneway_core::{Due, LaneName, Result, Steady, Store, StoreError, Topic, Wakeups};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
-use tracing::Instrument;
+use laneway_core::{Due, LaneName, Result, Steady, StoreError, Topic};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
+use super::carry::{Ground, carrying};
 use super::fetch::{Loaded, Wish, load_due, load_named, look_up_wish};
 use super::intake::Views;
 use super::loading::SIDING_CHUNK;
 use super::seat::{Finished, RunNo, Seat};
-use super::turns::NewRun;
-use crate::commit::{prepare, send};
-use crate::handler::{Handler, Run, call};
-use crate::log::{Catalogue, forward_outbox};
-use crate::observe::Meters;
-use crate::service::{Env, Now};
+use crate::commit::send;
+use crate::handler::Carrying;
+use crate::log::forward_outbox;
+use crate::service::{Alarm, Now};
 
 /// How often a seat looks for news without being told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -38,26 +36,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// Due drafts moved at a time.
 const PROMOTE_MAX: usize = 1_000;
 
-/// What every seat of a processor shares.
-#[derive(Clone)]
-pub(crate) struct Ground {
-    pub(crate) env: Env,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) wakeups: Arc<dyn Wakeups>,
-    pub(crate) catalogue: Arc<Catalogue>,
-    pub(crate) handler: Arc<dyn Handler>,
-    /// Free places for runs, over all seats of the processor on this node.
-    pub(crate) places: Arc<Semaphore>,
-    /// The one place for accused lanes, over all seats of all processors on this node.
-    pub(crate) alone: Arc<Semaphore>,
-    pub(crate) stream: Arc<str>,
-    pub(crate) processor: Arc<str>,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) meters: Meters,
-    /// A free place is one that somebody asked for, and used up by a run: remote workers claim as many as they want.
-    pub(crate) demand: bool,
-}
-
 /// Why a seat's loop ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
@@ -67,6 +45,8 @@ pub(crate) enum Ended {
     Lost(StoreError),
     /// It is ours and must be seized anew.
     Restart,
+    /// By a fault of its own: what was in memory cannot be trusted, so it is seized anew.
+    Faulty(String),
 }
 
 /// What was asked of the loop from outside.
@@ -78,7 +58,7 @@ pub(crate) enum Order {
 }
 
 struct Loop {
-    ground: Ground,
+    ground: Arc<Ground>,
     seat: Seat,
     finished: mpsc::UnboundedReceiver<(RunNo, Finished)>,
     finisher: mpsc::UnboundedSender<(RunNo, Finished)>,
@@ -98,6 +78,7 @@ struct Loop {
     /// Look at the log, whether or not anything is known to be there.
     look: bool,
     look_at: Steady,
+    alarm: Alarm,
     promote_at: Option<Steady>,
     lanes_due_at: Option<Steady>,
     /// A read failed: not before then.
@@ -112,7 +93,7 @@ struct Loop {
 }
 
 /// Runs a seat until it ends.
-pub(crate) async fn run(ground: Ground, seat: Seat, mut order: watch::Receiver<Order>) -> Ended {
+pub(crate) async fn run(ground: Arc<Ground>, seat: Seat, mut order: watch::Receiver<Order>) -> Ended {
     let now = ground.env.now();
     let (finisher, finished) = mpsc::unbounded_channel();
     let (news, asked) = (news(&ground, &seat, 0), asked(&ground, &seat, 0));
@@ -134,6 +115,7 @@ pub(crate) async fn run(ground: Ground, seat: Seat, mut order: watch::Receiver<O
         asked,
         look: true,
         look_at: now.steady.after(LOOK_EVERY),
+        alarm: Alarm::default(),
         promote_at: None,
         lanes_due_at: Some(now.steady),
         read_after: now.steady,
@@ -222,12 +204,19 @@ impl Loop {
     }
 
     fn start_runs(&mut self, now: Now) {
+        let mut runs = Vec::new();
+        self.take_runs(now, &mut runs);
+        self.ground.workers.carry_out(runs);
+    }
+
+    fn take_runs(&mut self, now: Now, runs: &mut Vec<Carrying>) {
         let mut place = self.place.take();
         while self.seat.can_start() {
             let free = place.take().or_else(|| Arc::clone(&self.ground.places).try_acquire_owned().ok());
             let Some(free) = free else { return self.ask_place() };
             let Some(run) = self.seat.start_run(now) else { break };
-            self.spawn(run, free);
+            let (ground, finisher) = (Arc::clone(&self.ground), self.finisher.clone());
+            runs.push(carrying(ground, self.seat.id().shard, run, free, finisher));
         }
         // A place that is kept for nobody would be missed by another seat.
         self.asking_place = None;
@@ -253,43 +242,6 @@ impl Loop {
             let asking = async move { alone.acquire_owned().await.expect("the place is never closed") };
             self.asking_alone = Some(asking.boxed());
         }
-    }
-
-    fn spawn(&self, run: NewRun, permit: OwnedSemaphorePermit) {
-        let (ground, finisher) = (self.ground.clone(), self.finisher.clone());
-        let shard = self.seat.id().shard;
-        let NewRun { number, lanes, cancel } = run;
-        let events: Vec<_> = lanes.iter().map(|lane| lane.events.clone()).collect();
-        let deadline = ground.timeout.map(|timeout| ground.env.now().steady.after(timeout));
-        let run = Run {
-            stream: Arc::clone(&ground.stream),
-            processor: Arc::clone(&ground.processor),
-            partition: shard.partition,
-            lanes,
-            deadline,
-            cancel,
-        };
-        let env = ground.env.clone();
-        let span = span_of(&run);
-        let task = async move {
-            let began = env.now().steady;
-            let called = call(env.clone(), Arc::clone(&ground.handler), run, ground.timeout).await;
-            ground.meters.ran(env.now().steady.since(began));
-            let mut answers = Vec::with_capacity(events.len());
-            for (events, answer) in events.iter().zip(called.answers) {
-                let (store, catalogue) = (&*ground.store, &*ground.catalogue);
-                answers.push(prepare(&env, store, catalogue, shard, events, answer).await);
-            }
-            // The seat may be gone: then nobody wants to know.
-            drop(finisher.send((number, Finished { answers, started_at: called.started_at })));
-            if ground.demand {
-                permit.forget();
-            } else {
-                drop(permit);
-            }
-        };
-        // The seat learns of its end by the answer; a seat that is lost asks it to stop.
-        drop(self.ground.env.spawn(task.instrument(span)));
     }
 
     fn send_commit(&mut self, now: Now) {
@@ -403,7 +355,7 @@ impl Loop {
             return;
         }
         let Some(after) = self.seat.wants_forward() else { return };
-        let ground = self.ground.clone();
+        let ground = Arc::clone(&self.ground);
         let (id, fence) = (self.seat.id(), self.seat.fence());
         self.forwarding =
             Some(
@@ -452,7 +404,7 @@ impl Loop {
                 self.asked = asked(&self.ground, &self.seat, seen.unwrap_or(0));
             }
             _ = order.changed() => {}
-            () = env.sleep_until(wake_at) => self.on_time(),
+            () = self.alarm.ring(&env, wake_at) => self.on_time(),
         }
         Ok(())
     }
@@ -591,23 +543,6 @@ impl Loop {
         self.read_after = self.ground.env.now().steady.after(TRY_AGAIN);
         self.look = true;
     }
-}
-
-/// The span of a run, with the trace that its first event came with.
-fn span_of(run: &Run) -> tracing::Span {
-    let first = run.lanes.first().and_then(|lane| Some((lane, lane.events.first()?)));
-    let Some((lane, event)) = first else { return tracing::Span::none() };
-    let trace = event.headers.get("traceparent").map(String::from_utf8_lossy);
-    tracing::info_span!(
-        "process",
-        stream = %run.stream,
-        processor = %run.processor,
-        partition = %run.partition,
-        event = %event.id,
-        attempt = lane.attempt,
-        events = lane.events.len(),
-        traceparent = trace.as_deref(),
-    )
 }
 
 fn steady_of(due: Due, now: Now) -> Steady {

@@ -23,7 +23,7 @@ use laneway_core::{
 use laneway_lanes::table::ItemId;
 
 use super::accused::Accused;
-use super::settings::ProcessorSettings;
+use super::settings::{Batch, ProcessorSettings};
 use crate::commit::{Gathering, Prepared};
 use crate::handler::{Canceller, Progress, WhenDurable};
 use crate::lane::{Book, LaneTurn, Rates, Records, Waiting};
@@ -211,6 +211,7 @@ impl Seat {
     ) -> Self {
         let (mode, partitions) = (stream.settings.mode, stream.settings.partitions);
         let rates = Rates::new(settings.rate, settings.rate_per_key, partitions);
+        let batches = matches!(settings.batch, Batch::Lane { .. });
         let progress = resume.progress;
         let floor = progress.window.floor();
         let ceiling = progress.window.ceiling();
@@ -226,7 +227,7 @@ impl Seat {
             floor,
             read_to: floor,
             head: resume.head,
-            book: Book::new(),
+            book: Book::new(batches),
             records,
             gathering: Gathering::default(),
             in_flight: None,

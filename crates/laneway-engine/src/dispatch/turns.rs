@@ -22,6 +22,8 @@ const LONG_RUN: Duration = Duration::from_secs(1);
 pub(crate) struct NewRun {
     pub(crate) number: RunNo,
     pub(crate) lanes: Vec<LaneRun>,
+    /// The events of each lane, for when the answer comes.
+    pub(crate) events: Vec<Vec<Arc<Waiting>>>,
     pub(crate) cancel: CancelToken,
 }
 
@@ -64,8 +66,9 @@ impl Seat {
         let canceller = Canceller::new();
         let cancel = canceller.token();
         let runs = lanes.iter().map(|lane| self.lane_run(lane)).collect();
+        let events = lanes.iter().map(|lane| lane.events().map(Arc::clone).collect()).collect();
         self.runs.insert(number, Active { lanes, canceller, since: now, shown: false });
-        Some(NewRun { number, lanes: runs, cancel })
+        Some(NewRun { number, lanes: runs, events, cancel })
     }
 
     fn next_turn(&mut self, now: Now) -> Option<LaneTurn> {
@@ -218,8 +221,9 @@ impl Seat {
 
     /// When the next run will have taken long.
     pub(crate) fn next_long_run(&self) -> Option<Steady> {
-        let young = self.runs.values().filter(|active| !active.shown);
-        young.map(|active| active.since.steady.after(LONG_RUN)).min()
+        // Runs are numbered as they start.
+        let oldest = self.runs.values().find(|active| !active.shown);
+        oldest.map(|active| active.since.steady.after(LONG_RUN))
     }
 
     /// Asks every run to stop: the seat is lost, or its drain has taken too long.

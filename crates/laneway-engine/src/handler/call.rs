@@ -1,39 +1,49 @@
 //! Calls user code: behind a panic fence, with a deadline, and with a grace once it was asked to stop.
 
-use std::any::Any;
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::FutureExt;
-use laneway_core::Timestamp;
 
+use super::cancel::CancelToken;
 use super::types::{Handler, LaneAnswer, Retry, Run};
-use crate::service::Env;
+use crate::service::{Env, panic_words};
 
 /// How long a run that was asked to stop may take to answer before it is dropped.
 pub(crate) const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// What came of a call.
-#[derive(Debug)]
-pub(crate) struct Called {
-    /// One answer per lane of the run.
-    pub(crate) answers: Vec<LaneAnswer>,
-    pub(crate) started_at: Timestamp,
-}
-
-/// Runs a handler to its end, whatever that is.
-pub(crate) async fn call(env: Env, handler: Arc<dyn Handler>, run: Run, timeout: Option<Duration>) -> Called {
-    let started_at = env.now().calendar;
+/// Runs a handler to its end, whatever that is. Gives one answer per lane of the run.
+pub(crate) async fn call(
+    env: &Env,
+    handler: &dyn Handler,
+    run: Run,
+    timeout: Option<Duration>,
+) -> Vec<LaneAnswer> {
     let lanes = run.lanes.len();
     let cancel = run.cancel.clone();
     let failed = |error: String| vec![LaneAnswer::failed(error, Retry::ByPolicy); lanes];
-    let called = match catch_unwind(AssertUnwindSafe(|| handler.call(run))) {
+    let mut called = match catch_unwind(AssertUnwindSafe(|| handler.call(run))) {
         Ok(running) => AssertUnwindSafe(running).catch_unwind(),
-        Err(panic) => {
-            return Called { answers: failed(panic_words(&*panic)), started_at };
-        }
+        Err(panic) => return failed(panic_words(&*panic)),
     };
+    // Most handlers that wait for nothing end here, without timers and wishes to stop being set up for them.
+    if let Poll::Ready(answers) = futures::poll!(&mut called) {
+        return fit(answers.unwrap_or_else(|panic| failed(panic_words(&*panic))), lanes);
+    }
+    // In a box of its own: what is seldom needed must not make every run large.
+    let ended = Box::pin(until_ended(env, called, &cancel, timeout)).await;
+    fit(ended.unwrap_or_else(failed), lanes)
+}
+
+/// Waits for a handler; an error says why it did not come to its own end.
+async fn until_ended(
+    env: &Env,
+    called: impl Future<Output = std::thread::Result<Vec<LaneAnswer>>>,
+    cancel: &CancelToken,
+    timeout: Option<Duration>,
+) -> Result<Vec<LaneAnswer>, String> {
     let stopped = async {
         cancel.cancelled().await;
         env.sleep(STOP_GRACE).await;
@@ -44,13 +54,12 @@ pub(crate) async fn call(env: Env, handler: Arc<dyn Handler>, run: Run, timeout:
             None => std::future::pending().await,
         }
     };
-    let answers = tokio::select! {
+    tokio::select! {
         biased;
-        answers = called => answers.unwrap_or_else(|panic| failed(panic_words(&*panic))),
-        () = stopped => failed("stopped on request".to_owned()),
-        () = timed_out => failed(format!("timed out after {:?}", timeout.unwrap_or_default())),
-    };
-    Called { answers: fit(answers, lanes), started_at }
+        answers = called => answers.map_err(|panic| panic_words(&*panic)),
+        () = stopped => Err("stopped on request".to_owned()),
+        () = timed_out => Err(format!("timed out after {:?}", timeout.unwrap_or_default())),
+    }
 }
 
 /// One answer per lane, whatever the handler gave: an answer too few is a failure, one too many is ignored.
@@ -58,10 +67,4 @@ fn fit(mut answers: Vec<LaneAnswer>, lanes: usize) -> Vec<LaneAnswer> {
     let missing = || LaneAnswer::failed("the handler gave no answer for this lane", Retry::ByPolicy);
     answers.resize_with(lanes, missing);
     answers
-}
-
-fn panic_words(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("panicked: {}", text.unwrap_or("no message"))
 }

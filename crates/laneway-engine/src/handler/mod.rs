@@ -1,6 +1,7 @@
 //! Handlers: a turn becomes an answer, and the policy decides what a failure means.
 //!
-//! `types` is what user code sees, `policy` decides, `call` runs user code behind its deadline and panic fence.
+//! `types` is what user code sees, `policy` decides, `call` runs user code behind its deadline and panic fence,
+//! `workers` lets many short runs share a task.
 
 mod call;
 mod cancel;
@@ -8,6 +9,7 @@ mod policy;
 mod progress;
 mod pull;
 mod types;
+mod workers;
 
 pub(crate) use call::call;
 pub use cancel::CancelToken;
@@ -20,3 +22,4 @@ pub use types::{
     Done, Emission, Failure, Handler, LaneAnswer, LaneRun, LastDone, Retry, Run, Running, StateChange,
     WhenDurable,
 };
+pub(crate) use workers::{Carrying, Workers};

@@ -66,6 +66,8 @@ pub(crate) struct Book {
     table: Table<LaneName, Arc<Waiting>>,
     memos: HashMap<LaneName, Memo>,
     bytes: usize,
+    /// Whether events run together with the head of their lane.
+    batches: bool,
 }
 
 /// The lane of an event.
@@ -74,9 +76,10 @@ pub(crate) fn name_of(event: &Event) -> LaneName {
 }
 
 impl Book {
-    pub(crate) fn new() -> Self {
+    /// `batches`: whether events run together with the head of their lane.
+    pub(crate) fn new(batches: bool) -> Self {
         let settings = Settings { mode: Mode::Queue, concurrency: usize::MAX, ..Settings::default() };
-        Self { table: Table::new(settings), memos: HashMap::new(), bytes: 0 }
+        Self { table: Table::new(settings), memos: HashMap::new(), bytes: 0, batches }
     }
 
     /// Events in memory.
@@ -153,7 +156,8 @@ impl Book {
 
     /// The run of a turn is over and its end durable. What ended with it goes too.
     pub(crate) fn finish(&mut self, turn: &LaneTurn) {
-        while let Some((item, waiting)) = self.table.behind(&turn.key, 1).pop()
+        while self.batches
+            && let Some((item, waiting)) = self.table.behind(&turn.key, 1).pop()
             && waiting.has_ended()
         {
             self.table.cancel_item(&turn.key, item);

@@ -22,6 +22,11 @@ impl Records {
         Self { known: names.filter(|names| names.len() <= KNOWN_MAX) }
     }
 
+    /// Whether no lane has a record.
+    pub(crate) fn are_none(&self) -> bool {
+        self.known.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+
     /// Whether the lane may have a record.
     pub(crate) fn may_have(&self, lane: &LaneName) -> bool {
         self.known.as_ref().is_none_or(|known| !known.is_empty() && known.contains(lane))

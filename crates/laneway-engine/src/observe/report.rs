@@ -15,6 +15,8 @@ pub(crate) enum Report<'a> {
     JobFailed { event: &'a Event, job: JobId, cause: &'a str },
     /// A commit was refused: somebody else owns the seat.
     SeatFenced { error: &'a str },
+    /// The loop of a seat came to a bad end by a fault of its own, and begins again.
+    SeatFailed { fault: &'a str },
 }
 
 /// A report as an event. Its key is the lane it is about, so that reports of one lane keep their order.
@@ -36,6 +38,10 @@ pub(crate) fn report(report: Report<'_>, processor: &str, stream: &str, shard: S
         Report::SeatFenced { error } => {
             fields.push(("error", error.to_owned()));
             ("seat.fenced", None)
+        }
+        Report::SeatFailed { fault } => {
+            fields.push(("fault", fault.to_owned()));
+            ("seat.failed", None)
         }
     };
     let key = event.and_then(|event| event.key.clone());

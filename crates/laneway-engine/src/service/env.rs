@@ -10,6 +10,9 @@ use laneway_core::{Clock, CommitId, Nonce, Steady, SystemClock, Timestamp, Token
 use laneway_lanes::table::Tick;
 use parking_lot::Mutex;
 
+/// Longer than any life of a process, and within what timers can take.
+const SLEEP_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
+
 /// Where the engine learns the time, gets chance from, and starts tasks. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Env {
@@ -74,8 +77,13 @@ impl Env {
 
     #[expect(clippy::disallowed_methods, reason = "the engine's seam to timers")]
     pub(crate) async fn sleep(&self, length: Duration) {
-        // Longer than any life of a process, and within what timers can take.
-        tokio::time::sleep(length.min(Duration::from_secs(365 * 24 * 3_600))).await;
+        tokio::time::sleep(length.min(SLEEP_MAX)).await;
+    }
+
+    /// A timer for this moment.
+    #[expect(clippy::disallowed_methods, reason = "the engine's seam to timers")]
+    pub(crate) fn timer(&self, until: Steady) -> tokio::time::Sleep {
+        tokio::time::sleep(until.since(self.clock.steady()).min(SLEEP_MAX))
     }
 
     pub(crate) async fn sleep_until(&self, until: Steady) {

@@ -1,8 +1,12 @@
-//! What every part stands on: time, chance, tasks.
+//! What every part stands on: time, chance, tasks, and a fence around faults.
 
+mod alarm;
+mod contain;
 mod env;
 mod paused;
 
+pub(crate) use alarm::Alarm;
+pub(crate) use contain::{contained, kept_running, panic_words};
 pub use env::Env;
 pub(crate) use env::Now;
 pub use paused::TokioClock;

@@ -1,0 +1,117 @@
+//! Carries a run out: user code is called, its answer is checked, and the seat gets it. Nothing here decides anything.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use laneway_core::{Partition, Shard, Store, Wakeups};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tracing::Instrument;
+
+use super::seat::{Finished, RunNo};
+use super::turns::NewRun;
+use crate::commit::{Prepared, prepare};
+use crate::handler::{Carrying, Failure, Handler, Retry, Run, StateChange, WhenDurable, Workers, call};
+use crate::lane::Waiting;
+use crate::log::Catalogue;
+use crate::observe::Meters;
+use crate::service::{Env, contained};
+
+/// What the runs of a seat stand on.
+pub(crate) struct Ground {
+    pub(crate) env: Env,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) wakeups: Arc<dyn Wakeups>,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) workers: Arc<Workers>,
+    /// Free places for runs, over all seats of the processor on this node.
+    pub(crate) places: Arc<Semaphore>,
+    /// The one place for accused lanes, over all seats of all processors on this node.
+    pub(crate) alone: Arc<Semaphore>,
+    pub(crate) stream: Arc<str>,
+    pub(crate) processor: Arc<str>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) meters: Meters,
+    /// A free place is one that somebody asked for, and used up by a run: remote workers claim as many as they want.
+    pub(crate) demand: bool,
+}
+
+/// Where a seat learns of runs that are over.
+pub(crate) type Finisher = mpsc::UnboundedSender<(RunNo, Finished)>;
+
+/// A run as something to be carried out. Its end reaches the seat whatever happens.
+pub(crate) fn carrying(
+    ground: Arc<Ground>,
+    shard: Shard,
+    run: NewRun,
+    place: OwnedSemaphorePermit,
+    finisher: Finisher,
+) -> Carrying {
+    let NewRun { number, lanes, events, cancel } = run;
+    let deadline = ground.timeout.map(|timeout| ground.env.now().steady.after(timeout));
+    let run = Run {
+        stream: Arc::clone(&ground.stream),
+        processor: Arc::clone(&ground.processor),
+        partition: shard.partition,
+        lanes,
+        deadline,
+        cancel,
+    };
+    let span = span_of(&run, shard.partition);
+    let work = async move {
+        let finished = match contained("run", carry_out(&ground, shard, &events, run)).await {
+            Ok(finished) => finished,
+            Err(fault) => faulty(&ground.env, events.len(), &fault),
+        };
+        // The seat may be gone: then nobody wants to know.
+        drop(finisher.send((number, finished)));
+        if ground.demand {
+            place.forget();
+        }
+    };
+    if span.is_none() { work.boxed() } else { work.instrument(span).boxed() }
+}
+
+async fn carry_out(ground: &Ground, shard: Shard, events: &[Vec<Arc<Waiting>>], run: Run) -> Finished {
+    let env = &ground.env;
+    let began = env.now();
+    let answered = call(env, &*ground.handler, run, ground.timeout).await;
+    ground.meters.ran(env.now().steady.since(began.steady));
+    let mut answers = Vec::with_capacity(events.len());
+    for (events, answer) in events.iter().zip(answered) {
+        answers.push(prepare(env, &*ground.store, &ground.catalogue, shard, events, answer).await);
+    }
+    Finished { answers, started_at: began.calendar }
+}
+
+/// The answer of a run that was lost by a fault of the engine.
+fn faulty(env: &Env, lanes: usize, fault: &str) -> Finished {
+    let failed = || Prepared {
+        done: Vec::new(),
+        state: StateChange::Keep,
+        failure: Some(Failure { error: format!("a fault of the engine: {fault}"), retry: Retry::ByPolicy }),
+        when_durable: WhenDurable::default(),
+    };
+    let answers = std::iter::repeat_with(failed).take(lanes).collect();
+    Finished { answers, started_at: env.now().calendar }
+}
+
+/// The span of a run, with the trace that its first event came with.
+fn span_of(run: &Run, partition: Partition) -> tracing::Span {
+    let first = run.lanes.first().and_then(|lane| Some((lane, lane.events.first()?)));
+    let Some((lane, event)) = first.filter(|_| tracing::enabled!(tracing::Level::INFO)) else {
+        return tracing::Span::none();
+    };
+    let trace = event.headers.get("traceparent").map(String::from_utf8_lossy);
+    tracing::info_span!(
+        "process",
+        stream = %run.stream,
+        processor = %run.processor,
+        partition = %partition,
+        event = %event.id,
+        attempt = lane.attempt,
+        events = lane.events.len(),
+        traceparent = trace.as_deref(),
+    )
+}

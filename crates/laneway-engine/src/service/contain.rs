@@ -1,0 +1,42 @@
+//! Keeps a fault of one part from taking others with it.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt;
+
+use super::env::Env;
+
+/// Wait before a loop that came to a bad end begins again.
+const BEGIN_AGAIN: Duration = Duration::from_secs(1);
+
+/// Runs a part to its end. When it panics, that is logged and counted, and told to the caller.
+pub(crate) async fn contained<A>(part: &'static str, work: impl Future<Output = A>) -> Result<A, String> {
+    let outcome = AssertUnwindSafe(work).catch_unwind().await;
+    outcome.map_err(|panic| {
+        let words = panic_words(&*panic);
+        metrics::counter!("laneway_faults_total", "part" => part).increment(1);
+        tracing::error!(part, fault = words, "a part of the engine came to a bad end");
+        words
+    })
+}
+
+/// Runs a loop that never ends: when it panics, it begins again after a while.
+pub(crate) async fn kept_running<W: Future<Output = ()>>(
+    env: Env,
+    part: &'static str,
+    mut begin: impl FnMut() -> W,
+) {
+    while contained(part, begin()).await.is_err() {
+        env.sleep(BEGIN_AGAIN).await;
+    }
+}
+
+/// What a panic said.
+pub(crate) fn panic_words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panicked: {}", text.unwrap_or("no message"))
+}
