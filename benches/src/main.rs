@@ -11,6 +11,7 @@ mod counted_disk;
 mod cpu;
 mod measured;
 mod memory;
+mod node;
 mod page_cache;
 mod place;
 mod producers;

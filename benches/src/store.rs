@@ -18,6 +18,8 @@ use crate::workload::SHARDS;
 
 /// How long a store may take to become quiet before it is measured anyway.
 const QUIET_WAIT: Duration = Duration::from_secs(5);
+/// Name of the stream of all rows.
+pub(crate) const STREAM: &str = "bench";
 const PROCESSOR: &str = "worker";
 
 /// A store with a stream.
@@ -91,7 +93,7 @@ impl BenchStore {
 /// Creates the stream of all rows. What is passed may go at once, so that segments come back.
 pub(crate) async fn define_stream(store: &FileStore) -> Result<StreamInfo, Failure> {
     let settings = StreamSettings { partitions: SHARDS, keep: Duration::ZERO, ..StreamSettings::default() };
-    let define = Define::Stream { name: "bench".to_owned(), expect: None, settings };
+    let define = Define::Stream { name: STREAM.to_owned(), expect: None, settings };
     store.define(define).await?.stream.ok_or_else(|| "the stream was not created".into())
 }
 

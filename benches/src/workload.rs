@@ -9,7 +9,7 @@ use laneway_core::{Draft, JobDraft, Key, Kind, ProcessorId};
 use crate::Failure;
 
 /// Partitions of the stream.
-pub(crate) const SHARDS: u32 = 64;
+pub(crate) const SHARDS: u32 = 16;
 /// Tasks that append.
 pub(crate) const PRODUCERS: u64 = 16;
 /// Bytes of one payload, unless a row says otherwise.

@@ -49,6 +49,12 @@ impl Flow {
         self.room.add_permits(events);
     }
 
+    /// Counts events that were run, and lets as many new ones in.
+    pub(super) fn count(&self, events: usize) {
+        self.settled.fetch_add(events as u64, Ordering::Relaxed);
+        self.room.add_permits(events);
+    }
+
     /// Whether consumers are to end when they find nothing.
     pub(super) fn is_closing(&self) -> bool {
         *self.closing.borrow()

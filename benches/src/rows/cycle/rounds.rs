@@ -8,6 +8,7 @@ use laneway_core::store::Trim;
 use laneway_embedded::FileOptions;
 use tokio::runtime::Runtime;
 
+use super::engine_side::EngineSide;
 use super::raw_side::RawSide;
 use super::store_side::StoreSide;
 use crate::context::{Context, progress};
@@ -27,20 +28,71 @@ const ROUNDS_MAX: usize = 5;
 /// Checkpoints whose work must be in the figures.
 const CHECKPOINTS: u64 = 10;
 
-/// One row: its name, its keys, and whether every key was used before.
+/// One row: its name, its keys, whether every key was used before, and who settles.
 struct Plan {
     name: &'static str,
     keys: u32,
     load: bool,
+    by: By,
+}
+
+/// Who reads, runs and settles.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// Consumers of this benchmark that run nothing.
+    Consumers,
+    /// The engine, with an empty handler.
+    Engine,
 }
 
 /// Loading millions of keys takes longer than a quick run may.
 fn plans(context: &Context) -> Vec<Plan> {
-    let mut plans = vec![Plan { name: NAME, keys: KEYS, load: false }];
+    let mut plans = vec![
+        Plan { name: NAME, keys: KEYS, load: false, by: By::Consumers },
+        Plan { name: "engine cycle", keys: KEYS, load: false, by: By::Engine },
+        Plan { name: "engine cycle, 10k keys", keys: 10_000, load: false, by: By::Engine },
+    ];
     if !context.quick {
-        plans.push(Plan { name: "cycle, 5M keys", keys: 5_000_000, load: true });
+        plans.push(Plan { name: "cycle, 5M keys", keys: 5_000_000, load: true, by: By::Consumers });
+        plans.push(Plan { name: "engine cycle, 1M keys", keys: 1_000_000, load: true, by: By::Engine });
     }
     plans
+}
+
+/// One side of ours, from round to round.
+enum Side {
+    Consumers(StoreSide),
+    Engine(EngineSide),
+}
+
+impl Side {
+    async fn start(by: By, store: BenchStore, keep: Duration) -> Result<Self, Failure> {
+        match by {
+            By::Consumers => StoreSide::start(store, keep).await.map(Self::Consumers),
+            By::Engine => Ok(Self::Engine(EngineSide::new(store, keep))),
+        }
+    }
+
+    async fn round(&mut self, keys: &Arc<Keys>, times: Times) -> Result<Measured, Failure> {
+        match self {
+            Self::Consumers(side) => side.round(keys, times).await,
+            Self::Engine(side) => side.round(keys, times).await,
+        }
+    }
+
+    fn store(&self) -> &BenchStore {
+        match self {
+            Self::Consumers(side) => &side.store,
+            Self::Engine(side) => &side.node.store,
+        }
+    }
+
+    fn into_store(self) -> BenchStore {
+        match self {
+            Self::Consumers(side) => side.store,
+            Self::Engine(side) => side.node.store,
+        }
+    }
 }
 
 pub(crate) fn names(context: &Context) -> Vec<String> {
@@ -75,7 +127,7 @@ fn run_plan(context: &Context, plan: &Plan) -> Result<Row, Failure> {
         progress(&format!("{}: loading the keys", plan.name));
         load(&runtime, &store, &keys)?;
     }
-    let mut ours = runtime.block_on(StoreSide::start(store, keep))?;
+    let mut ours = runtime.block_on(Side::start(plan.by, store, keep))?;
     let theirs = RawSide::start(&folder.join("raw"), keep)?;
     let times = Times { warm: context.length(200, 2_000), length: context.length(3_800, 25_000) };
     let raw_times = Times { length: context.length(1_000, 10_000), ..times };
@@ -89,13 +141,13 @@ fn run_plan(context: &Context, plan: &Plan) -> Result<Row, Failure> {
         theirs.log.wait_until_ready();
         let measured = runtime.block_on(ours.round(&keys, times))?;
         let bytes = measured.bytes_per_event();
-        checkpoints += ours.store.checkpoints(measured.counts.index_syncs);
+        checkpoints += ours.store().checkpoints(measured.counts.index_syncs);
         our_rounds.push(measured);
-        ours.store.settle()?;
+        ours.store().settle()?;
         raw_rounds.push(runtime.block_on(theirs.round(&keys, bytes, raw_times))?);
     }
-    let row = row(plan.name, &our_rounds, &raw_rounds, checkpoints, (every, keep))?;
-    ours.store.store.close()?;
+    let row = row(plan, &our_rounds, &raw_rounds, checkpoints, (every, keep))?;
+    ours.into_store().store.close()?;
     drop(theirs);
     context.place.clear(NAME)?;
     Ok(row)
@@ -130,7 +182,7 @@ async fn load_part(store: BenchStore, keys: Arc<Keys>, number: u64) -> Result<()
 }
 
 fn row(
-    name: &str,
+    plan: &Plan,
     ours: &[Measured],
     raw: &[Measured],
     checkpoints: u64,
@@ -138,8 +190,9 @@ fn row(
 ) -> Result<Row, Failure> {
     let commits: Vec<u32> = ours.iter().flat_map(|round| round.calls.iter().copied()).collect();
     let bytes = median(ours, Measured::bytes_per_event);
+    let times_are_of = if plan.by == By::Engine { "submits" } else { "commits" };
     Ok(Row {
-        name: name.to_owned(),
+        name: plan.name.to_owned(),
         rate: median(ours, Measured::rate),
         unit: "events/s",
         baseline: Some("raw log cycle"),
@@ -156,7 +209,7 @@ fn row(
         rss_mb: Some(memory::resident_mib()?),
         note: format!(
             "{checkpoints} checkpoints, one every {every:?} or 256 MiB; {bytes:.0} log bytes per event; results kept {keep:?}; \
-             {:.1} events per commit; times are of commits; raw {:.1} CPU s per million",
+             {:.1} events per call; times are of {times_are_of}; raw {:.1} CPU s per million",
             ours.iter().map(|round| round.counts.events).sum::<u64>() as f64 / commits.len().max(1) as f64,
             median(raw, Measured::cpu_per_million),
         ),

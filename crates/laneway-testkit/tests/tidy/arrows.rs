@@ -59,7 +59,7 @@ const TABLE: [Arrows; 8] = [
     Arrows { package: "laneway-testkit", ours: &["laneway-core"], ours_in_tests: &[], outside: None },
     Arrows {
         package: "laneway-bench",
-        ours: &["laneway-core", "laneway-embedded", "laneway-lanes"],
+        ours: &["laneway-core", "laneway-embedded", "laneway-engine", "laneway-lanes"],
         ours_in_tests: &[],
         outside: None,
     },
