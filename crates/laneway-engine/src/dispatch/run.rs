@@ -33,6 +33,8 @@ const READ_MAX: usize = 2_048;
 const TRY_AGAIN: Duration = Duration::from_millis(200);
 /// Wait before lanes that were due and just changing are looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// What a turn of the loop takes of the time that a task may keep its thread, in the runtime's units (128 in all).
+const TURN_COST: u32 = 8;
 /// Due drafts moved at a time.
 const PROMOTE_MAX: usize = 1_000;
 
@@ -182,13 +184,20 @@ impl Loop {
             if let Err(error) = self.wait(order).await {
                 return Ended::Lost(error);
             }
+            // Answers of a store in this process are often there at once: without this a busy seat would keep its
+            // thread, and the workers who are to carry out its runs would wait for ever.
+            self.ground.env.let_others_run(TURN_COST).await;
         }
     }
 
     /// Does everything that can be done now.
     fn act(&mut self, now: Now) {
+        // What was read may start in this very turn: nothing else would wake the loop for it.
+        self.send_look_up();
         self.seat.settle(&self.ground.env, now);
-        self.start_runs(now);
+        while self.start_runs(now) {
+            self.seat.settle(&self.ground.env, now);
+        }
         self.ask_alone();
         self.send_commit(now);
         // After a failed call nothing is asked for a while.
@@ -196,17 +205,24 @@ impl Loop {
             return;
         }
         self.send_read(now);
-        self.send_look_up();
         self.send_load(now);
         self.send_wish();
         self.send_forward();
         self.send_promote(now);
     }
 
-    fn start_runs(&mut self, now: Now) {
+    /// Starts what may start. Answers whether some of it is over already, so that more may start.
+    fn start_runs(&mut self, now: Now) -> bool {
         let mut runs = Vec::new();
         self.take_runs(now, &mut runs);
+        if runs.is_empty() {
+            return false;
+        }
         self.ground.workers.carry_out(runs);
+        let first = self.finished.try_recv().ok();
+        let any = first.is_some();
+        self.on_finished(first);
+        any
     }
 
     fn take_runs(&mut self, now: Now, runs: &mut Vec<Carrying>) {
@@ -290,7 +306,6 @@ impl Loop {
         let names = self.seat.unknown_lanes(&page, &views);
         if names.is_empty() {
             self.seat.take_page(page, &views, self.ground.env.now());
-            self.look |= self.seat.is_behind();
             return;
         }
         self.page = Some((page, views));

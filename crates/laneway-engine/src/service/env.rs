@@ -54,6 +54,11 @@ impl Env {
         Now { steady: self.clock.steady(), calendar: self.clock.calendar() }
     }
 
+    /// The steady clock alone.
+    pub(crate) fn steady(&self) -> Steady {
+        self.clock.steady()
+    }
+
     pub(crate) fn chance(&self) -> f64 {
         self.chance.lock().f64()
     }
@@ -88,6 +93,13 @@ impl Env {
 
     pub(crate) async fn sleep_until(&self, until: Steady) {
         self.sleep(until.since(self.clock.steady())).await;
+    }
+
+    /// Uses up some of what a task may do before others of its thread have a turn, and gives them one when it is used up.
+    pub(crate) async fn let_others_run(&self, cost: u32) {
+        for _ in 0..cost {
+            tokio::task::coop::consume_budget().await;
+        }
     }
 
     /// Starts a task that nobody waits for; its owner keeps the handle and aborts it.
