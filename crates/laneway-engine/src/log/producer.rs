@@ -130,41 +130,29 @@ impl Producer {
     }
 
     async fn append_routed(&self, info: &Arc<StreamInfo>, appending: Appending) -> Vec<Sent> {
+        let Appending { drafts, object } = appending;
+        let routes: Vec<Partition> = drafts.iter().map(|draft| self.route(info, draft)).collect();
+        // Most calls are about one partition: nothing has to be taken apart and put together again for them.
+        if let Some(first) = routes.first().filter(|first| routes.iter().all(|route| route == *first)) {
+            let answer = self.append_part(info, *first, drafts, object).await;
+            return sent(*first, routes.len(), answer);
+        }
         let mut parts: BTreeMap<Partition, (Vec<usize>, Vec<Draft>)> = BTreeMap::new();
-        let total = appending.drafts.len();
-        for (index, draft) in appending.drafts.into_iter().enumerate() {
-            let part = parts.entry(self.route(info, &draft)).or_default();
-            part.0.push(index);
-            part.1.push(draft);
+        for (index, (partition, draft)) in routes.iter().zip(drafts).enumerate() {
+            let (places, drafts) = parts.entry(*partition).or_default();
+            places.push(index);
+            drafts.push(draft);
         }
         let calls = parts.into_iter().map(|(partition, (places, drafts))| {
-            let object = appending.object.clone();
-            async move { (partition, places, self.append_part(info, partition, drafts, object).await) }
-        });
-        let mut sent: Vec<Option<Sent>> = std::iter::repeat_with(|| None).take(total).collect();
-        for (partition, places, answer) in join_all(calls).await {
-            match answer {
-                Ok(appended) => {
-                    for (place, receipt) in places.into_iter().zip(appended.receipts) {
-                        sent[place] = Some(Sent {
-                            partition,
-                            receipt: Ok(receipt),
-                            durability: Some(appended.durability),
-                            object_version: appended.object_version,
-                        });
-                    }
-                }
-                Err(error) => {
-                    let error = Arc::new(error);
-                    for place in places {
-                        let receipt = Err(Arc::clone(&error));
-                        sent[place] =
-                            Some(Sent { partition, receipt, durability: None, object_version: None });
-                    }
-                }
+            let object = object.clone();
+            async move {
+                let answer = self.append_part(info, partition, drafts, object).await;
+                places.iter().copied().zip(sent(partition, places.len(), answer)).collect::<Vec<_>>()
             }
-        }
-        sent.into_iter().flatten().collect()
+        });
+        let mut all: Vec<(usize, Sent)> = join_all(calls).await.into_iter().flatten().collect();
+        all.sort_unstable_by_key(|(place, _)| *place);
+        all.into_iter().map(|(_, sent)| sent).collect()
     }
 
     fn route(&self, info: &StreamInfo, draft: &Draft) -> Partition {
@@ -230,6 +218,31 @@ impl Producer {
                 }
                 answer => return answer,
             }
+        }
+    }
+}
+
+/// What became of the drafts of one partition.
+fn sent(partition: Partition, count: usize, answer: Result<Appended, StoreError>) -> Vec<Sent> {
+    match answer {
+        Ok(Appended { receipts, durability, object_version }) => {
+            let sent = |receipt| Sent {
+                partition,
+                receipt: Ok(receipt),
+                durability: Some(durability),
+                object_version,
+            };
+            receipts.into_iter().map(sent).collect()
+        }
+        Err(error) => {
+            let error = Arc::new(error);
+            let sent = || Sent {
+                partition,
+                receipt: Err(Arc::clone(&error)),
+                durability: None,
+                object_version: None,
+            };
+            std::iter::repeat_with(sent).take(count).collect()
         }
     }
 }
