@@ -22,6 +22,7 @@ mod recover;
 mod scan;
 mod segment;
 mod spares;
+mod walked;
 mod writer;
 
 pub use error::{LogError, Poison};

@@ -14,6 +14,7 @@ use super::recent::Recent;
 use super::recover::{self, Recovered};
 use super::segment::{self, SegmentInfo, Table};
 use super::spares::{Spares, SparesStatus};
+use super::walked::Walked;
 use super::writer::LogWriter;
 use crate::file::disk::Disk;
 use crate::file::seam;
@@ -27,6 +28,7 @@ pub(super) struct Shared {
     pub(super) store_id: u128,
     pub(super) table: Arc<Table>,
     pub(super) recent: Recent,
+    pub(super) walked: Walked,
     pub(super) spares: Arc<Spares>,
     /// The end of what readers may see.
     pub(super) end: Mutex<Mark>,
@@ -86,6 +88,7 @@ impl Log {
             store_id: found.store_id.unwrap_or_else(seam::random_u128),
             table,
             recent: Recent::new(options.recent_bytes),
+            walked: Walked::new(options.recent_bytes),
             spares: Arc::new(spares),
             end: Mutex::new(found.recovered.end),
             options,

@@ -1,7 +1,7 @@
 //! Reading the log: from any frame on, up to what is durable.
 //!
-//! The newest frames come from memory, older ones from their files, verified on every read. Never reads
-//! what the writer has not published, and works on after the writer was poisoned.
+//! The newest frames come from memory, older ones from their files, verified whenever they are read from there. Never
+//! reads what the writer has not published, and works on after the writer was poisoned.
 
 use std::sync::Arc;
 
@@ -36,6 +36,9 @@ impl LogReader {
     pub fn frames_from(&self, position: Position, max_bytes: usize) -> Result<Vec<Frame>, LogError> {
         let Some((segment, position, end)) = self.locate(position)? else { return Ok(Vec::new()) };
         if let Some(frames) = self.shared.recent.frames_from(position, max_bytes) {
+            return Ok(frames);
+        }
+        if let Some(frames) = self.shared.walked.frames_from(position) {
             return Ok(frames);
         }
         self.read_file(&segment, position, end, max_bytes)
@@ -99,6 +102,7 @@ impl LogReader {
             .map_err(io_error("read", &path))?;
         // A bad frame behind good ones is told by the next call, which begins with it.
         if !batch.frames.is_empty() {
+            self.shared.walked.push(&batch.frames);
             return Ok(batch.frames);
         }
         // Bytes of a segment that was recycled during the read belong to another life of the file.
