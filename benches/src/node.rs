@@ -13,7 +13,6 @@ use crate::store::{BenchStore, STREAM};
 use crate::workload::SHARDS;
 use crate::{Failure, seam};
 
-const PROCESSOR: &str = "engine";
 /// How long the last events of a round may take.
 const DRAIN: Duration = Duration::from_secs(30);
 /// How often it is looked whether everything is settled, and how long that may take.
@@ -27,6 +26,9 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// Name of its processor.
+    pub(crate) const PROCESSOR: &str = "engine";
+
     pub(crate) fn new(store: BenchStore) -> Self {
         let shared = Arc::new(store.store.clone());
         let stores = Stores { store: shared.clone(), documents: shared.clone(), wakeups: shared };
@@ -39,7 +41,7 @@ impl Node {
         settings: ProcessorSettings,
         handler: impl Handler,
     ) -> Result<(), Failure> {
-        self.engine.process(PROCESSOR, STREAM, settings, Arc::new(handler)).await?;
+        self.engine.process(Self::PROCESSOR, STREAM, settings, Arc::new(handler)).await?;
         self.engine.start_upkeep();
         Ok(())
     }

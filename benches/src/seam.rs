@@ -29,6 +29,12 @@ pub(crate) async fn pause(length: Duration) {
     tokio::time::sleep(length).await;
 }
 
+/// Beats of a clock, for work that comes at a rate of its own; a beat that is late does not shift the others.
+#[expect(clippy::disallowed_methods, reason = "an open load follows real time")]
+pub(crate) fn beats(every: Duration) -> tokio::time::Interval {
+    tokio::time::interval(every)
+}
+
 /// Lets time pass, on a thread.
 #[expect(clippy::disallowed_methods, reason = "the disk is given real time to become quiet")]
 pub(crate) fn rest(length: Duration) {

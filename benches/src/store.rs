@@ -60,14 +60,15 @@ impl BenchStore {
 
     /// Registers the one processor; it begins with the next event.
     pub(crate) async fn register(&mut self) -> Result<ProcessorId, Failure> {
-        let define = Define::Processor {
-            stream: self.stream.id,
-            name: PROCESSOR.to_owned(),
-            start: StartAt::End,
-            settings: bytes::Bytes::new(),
-        };
+        self.register_as(PROCESSOR, StartAt::End).await
+    }
+
+    /// Registers a processor.
+    pub(crate) async fn register_as(&mut self, name: &str, start: StartAt) -> Result<ProcessorId, Failure> {
+        let settings = bytes::Bytes::new();
+        let define = Define::Processor { stream: self.stream.id, name: name.to_owned(), start, settings };
         self.stream = self.store.define(define).await?.stream.ok_or("the stream is gone")?;
-        let found = self.stream.processors.iter().find(|processor| processor.name == PROCESSOR);
+        let found = self.stream.processors.iter().find(|processor| processor.name == name);
         Ok(found.ok_or("the processor is not registered")?.id)
     }
 

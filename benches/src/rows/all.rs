@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::context::Context;
 use crate::report::Row;
 
-use super::{append, cold_start, cycle, idle_memory, lanes, sync};
+use super::{append, cold_start, cycle, engine, idle_memory, lanes, sync};
 
 /// Names of all rows of this mode, in the order of the table.
 pub(crate) fn names(context: &Context) -> Vec<String> {
@@ -14,6 +14,7 @@ pub(crate) fn names(context: &Context) -> Vec<String> {
         vec![idle_memory::NAME.to_owned()],
         append::names(),
         cycle::names(context),
+        engine::names(),
         cold_start::names(context),
     ];
     lists.concat()
@@ -22,7 +23,8 @@ pub(crate) fn names(context: &Context) -> Vec<String> {
 /// Runs the rows that are wanted.
 pub(crate) fn run(context: &Context) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
-    let durable = [append::names(), cycle::names(context), cold_start::names(context)].concat();
+    let durable =
+        [append::names(), cycle::names(context), engine::names(), cold_start::names(context)].concat();
     // The disk's own limit belongs beside every durable figure.
     if context.wants(sync::NAME) || durable.iter().any(|name| context.wants(name)) {
         rows.push(sync::run(context)?);
@@ -31,6 +33,7 @@ pub(crate) fn run(context: &Context) -> Result<Vec<Row>, Failure> {
     rows.extend(idle_memory::run(context)?);
     rows.extend(append::run(context)?);
     rows.extend(cycle::run(context)?);
+    rows.extend(engine::run(context)?);
     rows.extend(cold_start::run(context)?);
     Ok(rows)
 }

@@ -4,6 +4,7 @@ mod all;
 mod append;
 mod cold_start;
 mod cycle;
+mod engine;
 mod idle_memory;
 mod lanes;
 mod sync;

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 use crate::context::{Context, progress};
 use crate::measured::percentile_ms;
@@ -13,29 +14,16 @@ pub(crate) const NAME: &str = "sync";
 const FILE_BYTES: u64 = 64 << 20;
 const WRITE_BYTES: usize = 4096;
 
+/// Single syncs, one after the other.
+pub(crate) struct Syncs {
+    pub(crate) rate: f64,
+    /// Length of every one in microseconds.
+    pub(crate) calls: Vec<u32>,
+}
+
 pub(crate) fn run(context: &Context) -> Result<Row, Failure> {
     progress("sync: 4 KiB writes into space filled with zeros, one sync each");
-    let path = context.place.join("sync");
-    let file = OpenOptions::new().create_new(true).read(true).write(true).open(&path)?;
-    let zeros = vec![0; 1 << 20];
-    for at in (0..FILE_BYTES).step_by(zeros.len()) {
-        file.write_all_at(&zeros, at)?;
-    }
-    file.sync_all()?;
-    let bytes = [1; WRITE_BYTES];
-    let length = context.length(1_000, 5_000);
-    let (start, mut at, mut calls) = (seam::now(), 0, Vec::new());
-    let mut begun = start;
-    while begun.duration_since(start) < length {
-        file.write_all_at(&bytes, at)?;
-        file.sync_data()?;
-        at = (at + WRITE_BYTES as u64) % FILE_BYTES;
-        let now = seam::now();
-        calls.push(u32::try_from(now.duration_since(begun).as_micros())?);
-        begun = now;
-    }
-    let rate = calls.len() as f64 / begun.duration_since(start).as_secs_f64();
-    std::fs::remove_file(&path)?;
+    let Syncs { rate, calls } = measure(context, context.length(1_000, 5_000))?;
     Ok(Row {
         name: NAME.to_owned(),
         rate,
@@ -48,4 +36,29 @@ pub(crate) fn run(context: &Context) -> Result<Row, Failure> {
             .to_owned(),
         ..Row::default()
     })
+}
+
+/// Syncs small writes for so long.
+pub(crate) fn measure(context: &Context, length: Duration) -> Result<Syncs, Failure> {
+    let path = context.place.join("sync");
+    let file = OpenOptions::new().create_new(true).read(true).write(true).open(&path)?;
+    let zeros = vec![0; 1 << 20];
+    for at in (0..FILE_BYTES).step_by(zeros.len()) {
+        file.write_all_at(&zeros, at)?;
+    }
+    file.sync_all()?;
+    let bytes = [1; WRITE_BYTES];
+    let (start, mut at, mut calls) = (seam::now(), 0, Vec::new());
+    let mut begun = start;
+    while begun.duration_since(start) < length {
+        file.write_all_at(&bytes, at)?;
+        file.sync_data()?;
+        at = (at + WRITE_BYTES as u64) % FILE_BYTES;
+        let now = seam::now();
+        calls.push(u32::try_from(now.duration_since(begun).as_micros())?);
+        begun = now;
+    }
+    let rate = calls.len() as f64 / begun.duration_since(start).as_secs_f64();
+    std::fs::remove_file(&path)?;
+    Ok(Syncs { rate, calls })
 }

@@ -49,7 +49,7 @@ enum By {
 fn plans(context: &Context) -> Vec<Plan> {
     let mut plans = vec![
         Plan { name: NAME, keys: KEYS, load: false, by: By::Consumers },
-        Plan { name: "engine cycle", keys: KEYS, load: false, by: By::Engine },
+        Plan { name: "engine cycle, 100k keys", keys: KEYS, load: false, by: By::Engine },
         Plan { name: "engine cycle, 10k keys", keys: 10_000, load: false, by: By::Engine },
     ];
     if !context.quick {
