@@ -56,10 +56,25 @@ impl Node {
         self.store.counts_with(events)
     }
 
+    /// Stops the processor, or lets it go on.
+    pub(crate) async fn pause(&self, pause: bool) -> Result<(), Failure> {
+        let operator = self.engine.operator();
+        let filed = match pause {
+            true => operator.pause(Self::PROCESSOR, "the benchmark").await?,
+            false => operator.resume(Self::PROCESSOR).await?,
+        };
+        if operator.wait(&filed, DRAIN).await? { Ok(()) } else { Err("a request was not applied".into()) }
+    }
+
     /// Waits until everything that was appended is settled.
     pub(crate) async fn until_settled(&self) -> Result<(), Failure> {
+        self.until_settled_but(None).await
+    }
+
+    /// The same, not counting one partition.
+    pub(crate) async fn until_settled_but(&self, but: Option<Partition>) -> Result<(), Failure> {
         let start = seam::now();
-        while let Some(open) = self.open().await? {
+        while let Some(open) = self.open(but).await? {
             if seam::now().duration_since(start) > SETTLE_WITHIN {
                 return Err(format!("{open} after {SETTLE_WITHIN:?}").into());
             }
@@ -69,9 +84,9 @@ impl Node {
     }
 
     /// A shard where something is not settled, in words.
-    pub(crate) async fn open(&self) -> Result<Option<String>, Failure> {
-        for partition in 0..SHARDS {
-            let shard = self.store.stream.shard(Partition(partition));
+    pub(crate) async fn open(&self, but: Option<Partition>) -> Result<Option<String>, Failure> {
+        for partition in (0..SHARDS).map(Partition).filter(|partition| Some(*partition) != but) {
+            let shard = self.store.stream.shard(partition);
             let Rows::Seats(about, seats) = self.store.store.query(Query::Seats(shard)).await? else {
                 return Err("the store answered another list than seats".into());
             };

@@ -48,7 +48,7 @@ impl EngineSide {
         measured.calls = producers.join().await?;
         flow.close().await?;
         self.node.stop().await;
-        if let Some(open) = self.node.open().await? {
+        if let Some(open) = self.node.open(None).await? {
             return Err(open.into());
         }
         Ok(measured)

@@ -1,11 +1,11 @@
-//! Lanes that stand in the way: of a backlog, a tenth belongs to lanes that are parked at their first event, a tenth to
-//! one hot lane, and one lane runs for the whole time. How fast the other lanes are, beside a backlog without those.
+//! Lanes that stand in the way: lanes that are parked at their first event, a hot lane with a long siding, and one lane
+//! that runs for the whole time. How fast the others of a backlog are beside them, beside a backlog without those.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use laneway_core::StartAt;
+use laneway_core::{Key, StartAt};
 use laneway_embedded::FileOptions;
 use laneway_engine::ProcessorSettings;
 use laneway_engine::handler::{LaneAnswer, LaneRun, Retry, Run};
@@ -13,16 +13,17 @@ use tokio::sync::watch;
 
 use super::load::load;
 use crate::context::{Context, progress};
-use crate::measured::{Counts, Measured};
+use crate::measured::{Counts, Measured, median};
 use crate::node::Node;
 use crate::report::Row;
 use crate::store::BenchStore;
-use crate::workload::key;
+use crate::workload::{SHARDS, key};
 use crate::{Failure, cpu, memory, seam};
 
 pub(super) const NAME: &str = "interference";
 /// Keys of the other lanes; above them come the blocked lanes, then the hot one, then the one that runs and runs.
 const KEYS: u32 = 50_000;
+const ROUNDS: usize = 3;
 
 /// How much of what is in the backlog.
 #[derive(Clone, Copy)]
@@ -39,8 +40,8 @@ impl Plan {
         Self { blocked_lanes: 0, hot: 0, ..self }
     }
 
-    /// How many of the other lanes' events are waited for. The last tenth lies in the partition of the hot lane, which is
-    /// read to its end when all others have nothing left: one partition alone is no measure of the lanes' rate.
+    /// How many of the other lanes' events are waited for. Of the last tenth most lie in the partition that happens to be
+    /// the last: one partition alone is no measure of the lanes' rate.
     fn measured(self) -> u64 {
         u64::from(self.others) * 9 / 10
     }
@@ -53,27 +54,21 @@ impl Plan {
         self.hot_key() + 1
     }
 
-    /// The keys of all events, in order: everything is spread evenly.
-    fn numbers(self) -> impl Iterator<Item = u32> {
-        let (others, blocked) = (self.others, self.blocked_lanes * self.behind);
-        let total = u64::from(others + blocked + self.hot);
-        let mut rng = fastrand::Rng::with_seed(9);
-        let (mut left_others, mut left_blocked, mut left_hot) = (others, blocked, self.hot);
-        let first = (self.hot > 0).then(|| self.endless_key());
-        first.into_iter().chain((0..total).map(move |_| {
-            let left = left_others + left_blocked + left_hot;
-            let at = rng.u32(..left);
-            if at < left_others {
-                left_others -= 1;
-                left_others % KEYS
-            } else if at < left_others + left_blocked {
-                left_blocked -= 1;
-                KEYS + left_blocked % self.blocked_lanes
-            } else {
-                left_hot -= 1;
-                self.hot_key()
-            }
-        }))
+    /// The keys of the events that stand in the way, well mixed behind the one that never ends.
+    fn in_the_way(self) -> Vec<u32> {
+        let blocked = self.blocked_lanes * self.behind;
+        let mut numbers: Vec<u32> = (0..blocked).map(|event| KEYS + event % self.blocked_lanes).collect();
+        numbers.extend((0..self.hot).map(|_| self.hot_key()));
+        fastrand::Rng::with_seed(9).shuffle(&mut numbers);
+        if self.hot > 0 {
+            numbers.insert(0, self.endless_key());
+        }
+        numbers
+    }
+
+    /// The keys of the other lanes' events.
+    fn the_others(self) -> impl Iterator<Item = u32> {
+        (0..self.others).map(|event| event % KEYS)
     }
 }
 
@@ -84,33 +79,42 @@ pub(super) fn run(context: &Context) -> Result<Row, Failure> {
     );
     let total = plan.others + plan.blocked_lanes * plan.behind + plan.hot;
     progress(&format!("{NAME}: {total} events, {} blocked lanes, one hot, one endless", plan.blocked_lanes));
-    let (calm, calm_rss) = measure(context, plan.with_nothing_in_the_way())?;
-    let (disturbed, rss) = measure(context, plan)?;
+    let (mut calm, mut disturbed) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        calm.push(measure(context, plan.with_nothing_in_the_way())?);
+        disturbed.push(measure(context, plan)?);
+    }
+    let of =
+        |rounds: &[(Measured, f64)], figure: fn(&Measured) -> f64| median(rounds, |(round, _)| figure(round));
+    let grown = |rounds: &[(Measured, f64)]| median(rounds, |(_, grown)| *grown);
     Ok(Row {
         name: NAME.to_owned(),
-        rate: disturbed.rate(),
+        rate: of(&disturbed, Measured::rate),
         unit: "events/s",
         baseline: Some("nothing in the way"),
-        baseline_rate: Some(calm.rate()),
-        cpu_s_per_million: Some(disturbed.cpu_per_million()),
-        baseline_cpu_s_per_million: Some(calm.cpu_per_million()),
+        baseline_rate: Some(of(&calm, Measured::rate)),
+        cpu_s_per_million: Some(of(&disturbed, Measured::cpu_per_million)),
+        baseline_cpu_s_per_million: Some(of(&calm, Measured::cpu_per_million)),
         durability: "synced",
-        syncs_per_second: Some(disturbed.syncs_per_second()),
-        baseline_syncs_per_second: Some(calm.syncs_per_second()),
-        rss_mb: Some(rss),
+        syncs_per_second: Some(of(&disturbed, Measured::syncs_per_second)),
+        baseline_syncs_per_second: Some(of(&calm, Measured::syncs_per_second)),
+        rss_mb: Some(memory::resident_mib()?),
         note: format!(
-            "rate of the first {} events of other lanes in a backlog of {total}, with {} lanes parked at the first of {} events, \
-             one lane of {} events and one lane that runs all the time; resident {rss:.0} MiB, {calm_rss:.0} MiB without them",
+            "rate of the first {} events of other lanes in a backlog of {total}, beside {} lanes parked at the first of {} events, \
+             one hot lane of {} events and one lane that runs all the time; median of {ROUNDS} rounds; resident memory grew by {:.0} MiB while they ran, by {:.0} MiB \
+             without them",
             plan.measured(),
             plan.blocked_lanes,
             plan.behind,
             plan.hot,
+            grown(&disturbed),
+            grown(&calm),
         ),
         ..Row::default()
     })
 }
 
-/// The other lanes' events until nine tenths of them have run, and the resident memory then.
+/// The other lanes' events until nine tenths of them have run, and by how many MiB the resident memory grew meanwhile.
 fn measure(context: &Context, plan: Plan) -> Result<(Measured, f64), Failure> {
     let runtime = seam::runtime()?;
     let folder = context.place.join(NAME);
@@ -124,54 +128,88 @@ fn measure(context: &Context, plan: Plan) -> Result<(Measured, f64), Failure> {
 async fn loaded(folder: &Path, plan: Plan) -> Result<Node, Failure> {
     let mut store = BenchStore::create(folder, FileOptions::default()).await?;
     store.register_as(Node::PROCESSOR, StartAt::Beginning).await?;
-    load(&store, plan.numbers(), None).await?;
+    load(&store, plan.in_the_way().into_iter(), None).await?;
     store.settle()?;
     Ok(Node::new(store))
 }
 
 async fn drain(node: &Node, plan: Plan) -> Result<(Measured, f64), Failure> {
-    let ran = Arc::<AtomicU64>::default();
-    let (others_done, mut done) = watch::channel(false);
-    let counter = Arc::clone(&ran);
-    let (others, endless) = (plan.measured(), key(plan.endless_key())?);
-    let (hot, first_blocked) = (key(plan.hot_key())?, key(KEYS)?);
-    let handler = move |run: Run| {
-        let (counter, others_done) = (Arc::clone(&counter), others_done.clone());
-        let (endless, hot, first_blocked) = (endless.clone(), hot.clone(), first_blocked.clone());
-        async move {
-            let answer = |lane: &LaneRun| {
-                let key = lane.events[0].key.as_ref();
-                if key.is_some_and(|key| *key >= first_blocked && *key < hot) {
-                    return LaneAnswer::failed("it stands in the way", Retry::Never);
-                }
-                if key.is_some_and(|key| *key < first_blocked)
-                    && counter.fetch_add(1, Ordering::Relaxed) + 1 == others
-                {
-                    others_done.send_replace(true);
-                }
-                LaneAnswer::all_done(lane)
-            };
-            if run.lanes[0].events[0].key.as_ref() == Some(&endless) {
-                // The sender lives in the handler, so this ends with the flag.
-                let mut done = others_done.subscribe();
-                let _ended = done.wait_for(|done| *done).await;
-            }
-            run.lanes.iter().map(answer).collect()
-        }
-    };
-    let (start, cpu_before, before) = (seam::now(), cpu::seconds(), node.counts_with(0));
+    let meter = Arc::new(Meter::new(plan)?);
+    let mut over = meter.over.subscribe();
+    let of_handler = Arc::clone(&meter);
+    let handler = move |run: Run| Arc::clone(&of_handler).answer(run);
     let settings = ProcessorSettings { uses_state: false, ..ProcessorSettings::default() };
     node.process(settings, handler).await?;
-    done.wait_for(|done| *done).await?;
+    // Everything that stands in the way does: lanes are parked, the hot one waits in its siding.
+    let endless = key(plan.endless_key())?.partition(SHARDS);
+    node.until_settled_but(Some(endless)).await?;
+    node.pause(true).await?;
+    load(&node.store, plan.the_others(), None).await?;
+    node.store.settle()?;
+    let resident_before = memory::resident_mib()?;
+    let (start, cpu_before, before) = (seam::now(), cpu::seconds(), node.counts_with(0));
+    node.pause(false).await?;
+    over.wait_for(|over| *over).await?;
     let (seconds, cpu_seconds, after) =
         (seam::seconds_since(start), cpu::seconds() - cpu_before, node.counts_with(0));
-    let rss = memory::resident_mib()?;
+    let grown = memory::resident_mib()? - resident_before;
     node.stop().await;
     let counts = Counts {
-        events: others,
+        events: plan.measured(),
         syncs: after.syncs - before.syncs,
         bytes: after.bytes - before.bytes,
         index_syncs: after.index_syncs - before.index_syncs,
     };
-    Ok((Measured { seconds, cpu_seconds, counts, calls: Vec::new() }, rss))
+    Ok((Measured { seconds, cpu_seconds, counts, calls: Vec::new() }, grown))
+}
+
+/// The handler: does what the lane of an event asks for, and counts the others.
+struct Meter {
+    first_blocked: Key,
+    hot: Key,
+    endless: Key,
+    measured: u64,
+    ran: AtomicU64,
+    /// As many have run as are measured.
+    over: watch::Sender<bool>,
+}
+
+impl Meter {
+    fn new(plan: Plan) -> Result<Self, Failure> {
+        Ok(Self {
+            first_blocked: key(KEYS)?,
+            hot: key(plan.hot_key())?,
+            endless: key(plan.endless_key())?,
+            measured: plan.measured(),
+            ran: AtomicU64::new(0),
+            over: watch::Sender::new(false),
+        })
+    }
+
+    async fn answer(self: Arc<Self>, run: Run) -> Vec<LaneAnswer> {
+        let mut answers = Vec::with_capacity(run.lanes.len());
+        for lane in &run.lanes {
+            answers.push(match &lane.events[0].key {
+                Some(key) if *key == self.endless => {
+                    let mut over = self.over.subscribe();
+                    // The sender lives as long as this handler.
+                    let _over = over.wait_for(|over| *over).await;
+                    LaneAnswer::all_done(lane)
+                }
+                Some(key) if *key >= self.first_blocked && *key < self.hot => {
+                    LaneAnswer::failed("it stands in the way", Retry::Never)
+                }
+                Some(key) if *key < self.first_blocked => self.count(lane),
+                _ => LaneAnswer::all_done(lane),
+            });
+        }
+        answers
+    }
+
+    fn count(&self, lane: &LaneRun) -> LaneAnswer {
+        if self.ran.fetch_add(1, Ordering::Relaxed) + 1 == self.measured {
+            self.over.send_replace(true);
+        }
+        LaneAnswer::all_done(lane)
+    }
 }

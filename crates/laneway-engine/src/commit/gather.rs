@@ -89,6 +89,11 @@ impl<A> Gathering<A> {
         self.lanes.contains_key(lane)
     }
 
+    /// Whether the lane keeps a record with this commit.
+    pub(crate) fn has_record(&self, lane: &LaneName) -> bool {
+        self.lanes.get(lane).is_some_and(|change| change.record.is_some())
+    }
+
     /// The event no longer holds the floor back, because it has ended.
     pub(crate) fn pass(&mut self, id: EventId) {
         self.passed.insert(id);

@@ -169,7 +169,12 @@ impl Seat {
 
     /// Moves an event into its lane's siding; the lane is in memory.
     pub(super) fn side_one(&mut self, lane: &LaneName, id: EventId, now: Now) {
+        let has_record = self.gathering.has_record(lane);
         self.gathering.side(lane, id);
+        if has_record {
+            // The record goes with the same commit already: of a hot lane thousands of events join its siding at once.
+            return;
+        }
         let mut record = self.record_of(lane);
         record.block.get_or_insert(Block::Running { since: now.calendar, progress: bytes::Bytes::new() });
         self.put_record(lane, Some(record));
