@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use crate::seam;
 
 /// Long enough for anything that is going to happen, in a world without real time.
-pub(crate) const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(120);
 
 pub(crate) struct World {
     pub(crate) engine: Engine,
