@@ -293,7 +293,8 @@ impl Loop {
         let names = self.seat.unknown_lanes(&page, &views);
         if names.is_empty() {
             self.seat.take_page(page, &views, self.ground.env.now());
-            self.look |= self.seat.is_behind();
+            // Without room for more, looking again at once would only go round until there is some.
+            self.look |= self.seat.is_behind() && self.seat.wants_read().1 > 0;
             return;
         }
         self.page = Some((page, views));

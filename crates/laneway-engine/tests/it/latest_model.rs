@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use crate::seam;
 use crate::world::{SOON, World, draft};
 
-const HISTORIES: u64 = 300;
+const HISTORIES: u64 = 3_000;
 const STEPS: usize = 14;
 const KEYS: [&str; 2] = ["ann", "bob"];
 

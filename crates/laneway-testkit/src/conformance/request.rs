@@ -57,7 +57,7 @@ pub async fn every_wish_is_stored_as_given(bench: &Bench) {
     let listed = rows!(bench, Query::Requests(place.seat, 0, 100), Requests);
     assert_eq!(listed.iter().map(|row| row.op.clone()).collect::<Vec<_>>(), ops);
     assert_eq!(listed.iter().map(|row| row.token).collect::<Vec<_>>(), tokens);
-    assert_eq!(listed.iter().map(|row| row.number).collect::<Vec<_>>(), (1..=11).collect::<Vec<_>>());
+    assert_eq!(listed.iter().map(|row| row.number).collect::<Vec<_>>(), (1..=12).collect::<Vec<_>>());
 }
 
 /// Contract 1.7: the same token again is the same request.
