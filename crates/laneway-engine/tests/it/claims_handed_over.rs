@@ -101,6 +101,11 @@ async fn claim_survives_a_clean_restart_and_is_settled_with_its_old_token() {
     let impatient = ClaimWish { wait: Duration::from_secs(5), ..wish(1) };
     assert!(after.claim(impatient).await.is_empty());
     assert!(matches!(why(&world).await, Why::Claimed { worker, .. } if &worker[..] == b"w1"));
+    let mut forged: ClaimToken = claimed.token.parse().expect("a token");
+    forged.nonce.0 ^= 1;
+    let (forged, done) = (forged.to_string(), LaneAnswer::done(None));
+    assert!(matches!(after.extend(&forged, LEASE).await, Err(ClaimError::Lost)));
+    assert!(matches!(after.settle(&forged, done).await, Err(ClaimError::Lost)));
     after.extend(&claimed.token, LEASE).await.expect("still ours");
     let done = LaneAnswer {
         done: vec![Done { result: Some("paid".into()), ..Done::default() }; 2],
