@@ -185,7 +185,7 @@ impl Seat {
         let lanes = self.runs.values().flat_map(|active| &active.lanes);
         let young = lanes.filter(|lane| {
             let record = self.book.memo(&lane.turn.key).and_then(|memo| memo.record.as_ref());
-            !record.is_some_and(|record| record.block.is_some())
+            record.is_none_or(|record| record.block.is_none())
         });
         young.filter_map(|lane| lane.progress.claim().map(|(_, since)| since.after(WRITTEN_AFTER))).min()
     }

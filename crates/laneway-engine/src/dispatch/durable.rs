@@ -16,7 +16,7 @@ impl Seat {
         }
         self.let_floor_rise(now);
         self.show_long_runs(now);
-        if let Some(number) = self.requests.to_tell() {
+        if let Some(number) = self.requests.applied_now() {
             self.gathering.requests_applied(number);
         }
         if self.forwarded > self.forwarded_durable && !self.gathering.is_empty() {

@@ -41,7 +41,7 @@ pub(crate) async fn own(
                 Err(error) => Ended::Lost(error),
             }
         };
-        let ended = contained("seat", ownership).await.unwrap_or_else(Ended::Faulty);
+        let ended = Box::pin(contained("seat", ownership)).await.unwrap_or_else(Ended::Faulty);
         match ended {
             Ended::Drained => return,
             Ended::Restart => continue,

@@ -139,7 +139,7 @@ impl Requests {
     }
 
     /// Up to which number all had their effect, if the store does not know it yet. No further than one commit may say.
-    pub(super) fn to_tell(&mut self) -> Option<u64> {
+    pub(super) fn applied_now(&mut self) -> Option<u64> {
         let all = self.waiting.first_key_value().map_or(self.seen, |(first, _)| first - 1);
         let next = all.min(self.told + PAGE_MAX as u64);
         (next > self.told).then(|| {
@@ -162,17 +162,17 @@ mod tests {
         let mut requests = Requests::new(3, 0);
         assert!(requests.found(1));
         requests.put_off(1, Until::Window(EventId(100)));
-        assert_eq!((requests.wanted(), requests.to_tell()), (Some(1), None));
+        assert_eq!((requests.wanted(), requests.applied_now()), (Some(1), None));
         requests.answered(2);
         requests.answered(3);
-        assert_eq!((requests.wanted(), requests.to_tell()), (None, None));
+        assert_eq!((requests.wanted(), requests.applied_now()), (None, None));
         requests.reached(EventId(99));
         assert_eq!(requests.wanted(), None);
         requests.reached(EventId(100));
         assert_eq!(requests.wanted(), Some(0));
         assert!(requests.found(1));
         requests.answered(1);
-        assert_eq!((requests.wanted(), requests.to_tell()), (None, Some(3)));
+        assert_eq!((requests.wanted(), requests.applied_now()), (None, Some(3)));
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
         requests.put_off(1, Until::Lane(lane()));
         requests.answered(100_000);
         requests.answered(1);
-        assert_eq!(requests.to_tell(), Some(PAGE_MAX as u64));
-        assert_eq!(requests.to_tell(), Some(2 * PAGE_MAX as u64));
+        assert_eq!(requests.applied_now(), Some(PAGE_MAX as u64));
+        assert_eq!(requests.applied_now(), Some(2 * PAGE_MAX as u64));
     }
 }
