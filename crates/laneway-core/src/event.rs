@@ -10,6 +10,7 @@ use crate::ids::{EventId, ProcessorId, Seq};
 use crate::job::JobId;
 use crate::key::Key;
 use crate::limits;
+use crate::policy::Overrides;
 
 /// The stored unit. Immutable; clones share the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,6 +177,9 @@ impl Draft {
             }
             Refusal::check_max("dedup_id bytes", dedup.id.len(), limits::DEDUP_ID_BYTES_MAX)?;
         }
+        if !self.headers.is_empty() {
+            Overrides::of(&self.headers)?;
+        }
         if self.key.is_none() && self.expect_prev.is_some() {
             return Err(Refusal::new("expect_prev", "set", "absent for an event without a key"));
         }
@@ -268,6 +272,11 @@ impl Headers {
     /// The encoded bytes.
     pub fn bytes(&self) -> &Bytes {
         &self.0
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// The first value under a name.

@@ -19,6 +19,8 @@ pub mod job;
 pub mod key;
 pub mod lane;
 pub mod limits;
+pub mod period;
+pub mod policy;
 pub mod status;
 pub mod store;
 pub mod stream;
@@ -38,6 +40,7 @@ pub use ids::{
 pub use job::{JobId, JobNumber};
 pub use key::Key;
 pub use lane::{Block, BlockKind, Claim, LaneName, LaneRecord};
+pub use policy::OnFailure;
 pub use status::{Status, Terminal};
 pub use store::Store;
 pub use stream::{Mode, ProcessorInfo, ShardInfo, StartAt, StreamInfo, StreamSettings};

@@ -49,6 +49,8 @@ pub const WINDOW_IDS: u64 = 65_536;
 pub const PAGE_MAX: usize = 10_000;
 /// Most payload bytes in one page of a read, so that a page is bounded whatever the events are.
 pub const PAGE_BYTES_MAX: usize = 8 << 20;
+/// Longest answer to a request that is remembered with its token: a word and a reason.
+pub const ANSWER_BYTES_MAX: usize = 1 << 10;
 /// How long a request's token is remembered after it was applied.
 pub const TOKEN_KEEP: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long `take` leaves a result readable (contract 1.12).

@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use crate::dispatch::{Ground, Names, Order, ProcessorSettings, own};
-use crate::handler::{Desk, Handler, Workers};
+use crate::handler::{Demand, Desk, Handler, Workers};
 use crate::job::Jobs;
 use crate::lane::Operator;
 use crate::log::{Catalogue, CatalogueError, Producer};
@@ -179,7 +179,7 @@ impl Engine {
         handler: Arc<dyn Handler>,
     ) -> Result<(), DefineError> {
         let places = Arc::new(Semaphore::new(settings.concurrency));
-        self.process_in(name, stream, settings, handler, places, false).await
+        self.process_in(name, stream, settings, handler, places, None).await
     }
 
     /// Registers a processor whose events remote workers claim at a desk, and offers them on this node.
@@ -189,9 +189,11 @@ impl Engine {
         stream: &str,
         settings: ProcessorSettings,
     ) -> Result<Arc<Desk>, DefineError> {
-        let desk = Arc::new(Desk::new(self.env.clone(), settings.concurrency));
-        let places = desk.places();
-        self.process_in(name, stream, settings, Arc::clone(&desk) as Arc<dyn Handler>, places, true).await?;
+        let (env, operator) = (self.env.clone(), self.operator.clone());
+        let desk = Arc::new(Desk::new(env, operator, settings.concurrency));
+        let (places, demand) = (desk.places(), Some(desk.demand()));
+        let handler = Arc::clone(&desk) as Arc<dyn Handler>;
+        self.process_in(name, stream, settings, handler, places, demand).await?;
         Ok(desk)
     }
 
@@ -202,7 +204,7 @@ impl Engine {
         settings: ProcessorSettings,
         handler: Arc<dyn Handler>,
         places: Arc<Semaphore>,
-        demand: bool,
+        demand: Option<Demand>,
     ) -> Result<(), DefineError> {
         settings.check().map_err(DefineError::Settings)?;
         if self.running.lock().contains_key(name) {
@@ -232,7 +234,7 @@ impl Engine {
             processor: Arc::clone(&name),
             timeout,
             meters: Meters::new(&stream, &name, partition),
-            demand,
+            demand: demand.clone(),
         };
         let system = self.catalogue.stream(SYSTEM_STREAM).await.ok().map(|system| system.id);
         let names = Names {

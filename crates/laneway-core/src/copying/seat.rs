@@ -120,7 +120,7 @@ impl SeatCopy<'_> {
             give: &|tokens| Import::Seat(seat, Rows::Tokens(tokens)),
         };
         let mut written = copy_rows(self.from, self.to, requests, |row| Some(row.clone())).await?;
-        written += copy_rows(self.from, self.to, tokens, |row| Some(*row)).await?;
+        written += copy_rows(self.from, self.to, tokens, |row: &TokenRow| Some(row.clone())).await?;
         Ok(written)
     }
 }

@@ -42,6 +42,8 @@ pub struct Commit {
     pub forwarded: Option<u64>,
     /// Requests up to this number had their effect, here or before.
     pub requests_applied: Option<u64>,
+    /// Requests that have their effect here, in whatever order, with what is told to whoever filed them.
+    pub answers: Vec<Answered>,
     /// Ends of jobs.
     pub jobs: Vec<JobEnd>,
     /// Pauses, resumes or halts the seat.
@@ -68,6 +70,7 @@ impl Commit {
             emits: Vec::new(),
             forwarded: None,
             requests_applied: None,
+            answers: Vec::new(),
             jobs: Vec::new(),
             status: None,
             clean: false,
@@ -131,6 +134,15 @@ pub struct Emit {
     pub stream: StreamId,
     /// What.
     pub draft: Draft,
+}
+
+/// A request that had its effect. Others filed before it may still wait for theirs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// Its number.
+    pub number: u64,
+    /// What came of it, as the engine encodes it; remembered with its token.
+    pub answer: Bytes,
 }
 
 /// The end of a job. The first one stays.

@@ -95,7 +95,7 @@ pub struct EndRow {
 }
 
 /// A request token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRow {
     /// The token.
     pub token: TokenId,
@@ -103,4 +103,6 @@ pub struct TokenRow {
     pub number: u64,
     /// Until when it is remembered; no end while the request had no effect.
     pub until: Option<Timestamp>,
+    /// What its owner said when it had its effect; empty when it said nothing.
+    pub answer: Bytes,
 }

@@ -139,7 +139,8 @@ impl Weighed for RequestRow {
             RequestOp::Resume { lane } => lane.as_ref().map_or(0, lane_bytes),
             RequestOp::Retry { lane, .. }
             | RequestOp::Skip { lane, .. }
-            | RequestOp::Redrive { lane, .. } => lane_bytes(lane),
+            | RequestOp::Redrive { lane, .. }
+            | RequestOp::Discard { lane, .. } => lane_bytes(lane),
             RequestOp::Cancel { .. } | RequestOp::Reset(_) => 0,
         };
         ROW_BYTES + op
@@ -207,7 +208,7 @@ impl Weighed for (EventId, LaneName) {
 
 impl Weighed for TokenRow {
     fn bytes(&self) -> usize {
-        ROW_BYTES
+        ROW_BYTES + self.answer.len()
     }
 }
 

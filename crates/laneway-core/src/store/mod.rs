@@ -25,7 +25,7 @@ mod trim;
 
 pub use append::{Append, Appended, ObjectWrite, Origin, Receipt, Source};
 pub use commit::{
-    Commit, Committed, DeadLetter, Emit, Ending, JobEnd, JobResult, LaneChange, Reset, StateWrite,
+    Answered, Commit, Committed, DeadLetter, Emit, Ending, JobEnd, JobResult, LaneChange, Reset, StateWrite,
 };
 pub use copied::{
     DedupName, DedupRow, EndRow, ObjectRow, SourceRow, StoreView, TicketRow, Ticketed, TokenRow,

@@ -60,7 +60,7 @@ pub enum Query {
     Ends(Shard, EventId, usize),
     /// Ids in the sidings of a seat, by id.
     Sided(Seat, EventId, usize),
-    /// Request tokens that a seat remembers, by token.
+    /// Request tokens that a seat remembers, by token: also how somebody looks up what came of a request.
     Tokens(Seat, Option<TokenId>, usize),
 }
 

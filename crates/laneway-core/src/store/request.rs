@@ -62,6 +62,13 @@ pub enum RequestOp {
         /// Where to.
         to: RedriveTo,
     },
+    /// Forget dead letters: one event, or all of a lane.
+    Discard {
+        /// One event; `None` for the whole lane.
+        id: Option<EventId>,
+        /// Its lane.
+        lane: LaneName,
+    },
     /// Begin the processor anew on this shard.
     Reset(Reset),
     /// A remote worker's answer.

@@ -40,7 +40,9 @@ pub struct Progress {
     pub window: Window,
     /// The owner before ended in good order: nothing was running (contract 1.5).
     pub clean: bool,
-    /// Requests up to this number had their effect.
+    /// Requests up to this number had their effect; later ones may have had theirs too (see [`Answered`]).
+    ///
+    /// [`Answered`]: super::Answered
     pub requests_applied: u64,
     /// Last number given in the outbox.
     pub emitted: u64,

@@ -85,6 +85,7 @@ pub(super) fn commit(commit: &Commit, rows_removed: usize) -> Cost {
     for dead in &commit.dead {
         bytes += dead.event.data.len() + dead.event.headers.bytes().len() + dead.cause.len() + 4 * PER_ITEM;
     }
+    bytes += commit.answers.iter().map(|answered| answered.answer.len() + PER_ITEM).sum::<usize>();
     bytes += commit.revived.len() * 2 * PER_ITEM;
     bytes += commit.emits.iter().map(|emit| draft(&emit.draft)).sum::<usize>();
     for end in &commit.jobs {

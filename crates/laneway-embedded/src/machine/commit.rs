@@ -3,10 +3,15 @@
 //! All parts are checked against the state as it is; only then the first row is written. What a commit says
 //! of the life that it ends by a reset counts before the next life begins.
 
+use std::collections::BTreeMap;
+
 use laneway_core::limits::{
-    CAUSE_BYTES_MAX, COMMIT_BYTES_MAX, EMITS_PER_COMMIT_MAX, PAGE_MAX, TOKEN_KEEP, VALUE_BYTES_MAX,
+    ANSWER_BYTES_MAX, CAUSE_BYTES_MAX, COMMIT_BYTES_MAX, EMITS_PER_COMMIT_MAX, PAGE_MAX, TOKEN_KEEP,
+    VALUE_BYTES_MAX,
 };
-use laneway_core::store::{Commit, Committed, DeadLetter, Emit, Ending, JobResult, Reset, StateWrite};
+use laneway_core::store::{
+    Answered, Commit, Committed, DeadLetter, Emit, Ending, JobResult, Reset, StateWrite,
+};
 use laneway_core::{
     Bytes, EventId, Fence, JobId, Passed, Refusal, Result, Seat, ShardInfo, StoreError, Terminal, TokenId,
     Window,
@@ -68,8 +73,8 @@ struct Plan {
     emits: Vec<Emit>,
     /// Outbox rows that reached their shard: after the first, up to the second.
     forwarded: (u64, u64),
-    /// Requests that had their effect, with their tokens.
-    applied: Vec<(u64, TokenId)>,
+    /// Requests that had their effect, with their tokens and answers.
+    applied: BTreeMap<u64, (TokenId, Bytes)>,
     token_until: laneway_core::Timestamp,
     jobs: Vec<(JobId, StoredEnd)>,
     reset: Option<(Reset, EventId)>,
@@ -110,8 +115,7 @@ fn plan<S: State>(state: &S, now: Now, commit: Commit) -> Result<Plan> {
         stored.head.request_no,
     )?;
     let applied =
-        (stored.head.requests_applied + 1..=requests_applied).map(|number| filed(state, seat, number));
-    let applied = applied.collect::<Result<_>>()?;
+        plan_applied(state, seat, (stored.head.requests_applied + 1, requests_applied), commit.answers)?;
     let reset = match commit.reset {
         None => None,
         Some(reset) => Some((reset, define::start_floor(state, seat.shard, reset.start)?)),
@@ -185,6 +189,10 @@ fn check_sizes(commit: &Commit) -> Result<(), Refusal> {
         let inline = if let JobResult::Inline(bytes) = &job.result { bytes.len() } else { 0 };
         add("job end bytes", job.error.len() + inline, COMMIT_BYTES_MAX)?;
     }
+    Refusal::check_max("answers", commit.answers.len(), PAGE_MAX)?;
+    for answered in &commit.answers {
+        add("answer bytes", answered.answer.len(), ANSWER_BYTES_MAX)?;
+    }
     Refusal::check_max("bytes of the commit", total, COMMIT_BYTES_MAX)
 }
 
@@ -221,11 +229,34 @@ fn plan_states<S: State>(
     Ok(rows)
 }
 
-fn filed<S: State>(state: &S, seat: Seat, number: u64) -> Result<(u64, TokenId)> {
-    let filed = load::<Filed>(state, Table::Request, &keys::seat_number(seat, number))?;
-    let filed = filed
-        .ok_or_else(|| StoreError::Corrupt { what: format!("request {number} of seat {seat} is missing") })?;
-    Ok((number, filed.token))
+/// The requests that have their effect: those that are answered, and all that wait up to a number.
+fn plan_applied<S: State>(
+    state: &S,
+    seat: Seat,
+    (from, to): (u64, u64),
+    answers: Vec<Answered>,
+) -> Result<BTreeMap<u64, (TokenId, Bytes)>> {
+    let mut applied = BTreeMap::new();
+    for Answered { number, answer } in answers {
+        let refusal = || Refusal::new("answers", number.to_string(), "requests that wait, each once");
+        let filed = filed(state, seat, number)?.ok_or_else(refusal)?;
+        if applied.insert(number, (filed.token, answer)).is_some() {
+            return Err(refusal().into());
+        }
+    }
+    for number in from..=to {
+        // One that is not there any more was answered before its turn.
+        if !applied.contains_key(&number)
+            && let Some(filed) = filed(state, seat, number)?
+        {
+            applied.insert(number, (filed.token, Bytes::new()));
+        }
+    }
+    Ok(applied)
+}
+
+fn filed<S: State>(state: &S, seat: Seat, number: u64) -> Result<Option<Filed>> {
+    load::<Filed>(state, Table::Request, &keys::seat_number(seat, number))
 }
 
 impl Plan {
@@ -280,8 +311,9 @@ impl Plan {
         for number in self.forwarded.0 + 1..=self.forwarded.1 {
             state.delete(Table::Outbox, &keys::seat_number(seat, number));
         }
-        for (number, token) in &self.applied {
-            let remembered = Token { number: *number, until: Some(self.token_until) };
+        for (number, (token, answer)) in &self.applied {
+            let until = Some(self.token_until);
+            let remembered = Token { number: *number, until, answer: answer.clone() };
             state.delete(Table::Request, &keys::seat_number(seat, *number));
             state.put(Table::RequestToken, &keys::token(seat, *token), &remembered.to_row());
         }

@@ -197,8 +197,8 @@ pub(super) fn tokens<S: State>(
     let rows =
         page(state, Table::RequestToken, &keys::seat(seat), after.as_ref().map(|key| &key[..]), limit)?;
     let tokens = rows.into_iter().map(|(key, row)| {
-        let Token { number, until } = Token::from_row(row)?;
-        Ok(TokenRow { token: keys::token_of(&key)?, number, until })
+        let Token { number, until, answer } = Token::from_row(row)?;
+        Ok(TokenRow { token: keys::token_of(&key)?, number, until, answer })
     });
     tokens.collect()
 }

@@ -316,7 +316,7 @@ fn import_seat<S: State>(state: &mut S, seat: Seat, rows: Rows) -> Result<()> {
         }
         Rows::Tokens(tokens) => {
             for found in tokens {
-                let token = Token { number: found.number, until: found.until };
+                let token = Token { number: found.number, until: found.until, answer: found.answer };
                 state.put(Table::RequestToken, &keys::token(seat, found.token), &token.to_row());
             }
         }

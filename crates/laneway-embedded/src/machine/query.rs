@@ -186,7 +186,8 @@ fn counts<S: State>(state: &S, shard: Shard) -> Result<Counts> {
         let (seat, head) = (Seat { shard, processor }, &stored.head);
         let lanes = state.count(Table::Lane, &keys::life(seat, head.incarnation))?;
         let dead = state.count(Table::Dead, &keys::seat(seat))?;
-        let (emits, requests) = (head.emitted - head.forwarded, head.request_no - head.requests_applied);
+        let emits = head.emitted - head.forwarded;
+        let requests = state.count(Table::Request, &keys::seat(seat))?;
         seats.push((processor, [lanes, dead, emits, requests]));
     }
     let expired = load::<Numbered>(state, Table::Store, &Single::Expired.of(shard))?;

@@ -2,7 +2,7 @@
 
 use laneway_core::limits::{CAUSE_BYTES_MAX, RESULT_INLINE_BYTES_MAX};
 use laneway_core::store::{Accepted, Request, RequestOp};
-use laneway_core::{Passed, Refusal, Result};
+use laneway_core::{Bytes, Passed, Refusal, Result};
 
 use super::codec::{Filed, Stored, Token, keys, load};
 use super::{Now, SeatHead, State, Table, gate};
@@ -23,7 +23,7 @@ pub(crate) fn request<S: State>(state: &mut S, now: Now, request: Request) -> Re
     let head = SeatHead { request_no: number, ..stored.head.clone() };
     let filed = Filed { token: request.token, op: request.op };
     state.put(Table::Request, &keys::seat_number(seat, number), &filed.to_row());
-    state.put(Table::RequestToken, &token_row, &Token { number, until: None }.to_row());
+    state.put(Table::RequestToken, &token_row, &Token { number, until: None, answer: Bytes::new() }.to_row());
     state.advance_seat(seat, head, &Passed::default());
     Ok(Accepted { number, repeated: false })
 }
@@ -41,6 +41,7 @@ fn check(op: &RequestOp) -> Result<(), Refusal> {
         | RequestOp::Retry { .. }
         | RequestOp::Skip { .. }
         | RequestOp::Redrive { .. }
+        | RequestOp::Discard { .. }
         | RequestOp::Reset(_) => Ok(()),
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use laneway_core::store::{
-    Commit, DeadLetter, Emit, Ending, JobEnd, JobResult, LaneChange, Reset, SeatStatus, StateWrite,
+    Answered, Commit, DeadLetter, Emit, Ending, JobEnd, JobResult, LaneChange, Reset, SeatStatus, StateWrite,
 };
 use laneway_core::{CommitId, EventId, Fence, Key, LaneName, LaneRecord, Passed, Seat};
 
@@ -17,6 +17,8 @@ const BYTES_ENOUGH: usize = 8 << 20;
 const EVENTS_ENOUGH: usize = 4_096;
 /// Lanes after which nothing more is gathered: a lane that is only marked as running ends no event.
 const LANES_ENOUGH: usize = 1_024;
+/// Answers to requests after which nothing more is gathered.
+const ANSWERS_ENOUGH: usize = 4_096;
 /// Emits after which nothing more is gathered.
 const EMITS_ENOUGH: usize = 4_096;
 
@@ -32,6 +34,7 @@ pub(crate) struct Gathering<A> {
     emits: Vec<Emit>,
     forwarded: Option<u64>,
     requests_applied: Option<u64>,
+    answers: Vec<Answered>,
     jobs: Vec<JobEnd>,
     status: Option<SeatStatus>,
     clean: bool,
@@ -53,6 +56,7 @@ impl<A> Default for Gathering<A> {
             emits: Vec::new(),
             forwarded: None,
             requests_applied: None,
+            answers: Vec::new(),
             jobs: Vec::new(),
             status: None,
             clean: false,
@@ -72,6 +76,7 @@ impl<A> Gathering<A> {
             && self.revived.is_empty()
             && self.forwarded.is_none()
             && self.requests_applied.is_none()
+            && self.answers.is_empty()
             && self.status.is_none()
             && !self.clean
             && self.reset.is_none()
@@ -83,6 +88,7 @@ impl<A> Gathering<A> {
             || self.events >= EVENTS_ENOUGH
             || self.lanes.len() >= LANES_ENOUGH
             || self.emits.len() >= EMITS_ENOUGH
+            || self.answers.len() >= ANSWERS_ENOUGH
     }
 
     pub(crate) fn touches(&self, lane: &LaneName) -> bool {
@@ -172,6 +178,11 @@ impl<A> Gathering<A> {
         self.requests_applied = Some(number);
     }
 
+    /// A request has its effect in this commit.
+    pub(crate) fn answer(&mut self, number: u64, answer: Bytes) {
+        self.answers.push(Answered { number, answer });
+    }
+
     pub(crate) fn status(&mut self, status: SeatStatus) {
         self.status = Some(status);
     }
@@ -201,6 +212,7 @@ impl<A> Gathering<A> {
             emits: gathered.emits,
             forwarded: gathered.forwarded,
             requests_applied: gathered.requests_applied,
+            answers: gathered.answers,
             jobs: gathered.jobs,
             status: gathered.status,
             clean: gathered.clean,

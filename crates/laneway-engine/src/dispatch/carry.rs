@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use laneway_core::{Partition, Shard, Store, Wakeups};
+use laneway_core::{Partition, Seat, Shard, Store, Wakeups};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tracing::Instrument;
 
 use super::seat::{Finished, RunNo};
 use super::turns::NewRun;
 use crate::commit::{Prepared, prepare};
-use crate::handler::{Carrying, Failure, Handler, Retry, Run, StateChange, WhenDurable, Workers, call};
+use crate::handler::{
+    Carrying, Demand, Failure, Handler, Retry, Run, StateChange, WhenDurable, Workers, call, said_by,
+};
 use crate::lane::Waiting;
 use crate::log::Catalogue;
 use crate::observe::Meters;
@@ -34,7 +36,7 @@ pub(crate) struct Ground {
     pub(crate) timeout: Option<Duration>,
     pub(crate) meters: Meters,
     /// A free place is one that somebody asked for, and used up by a run: remote workers claim as many as they want.
-    pub(crate) demand: bool,
+    pub(crate) demand: Option<Demand>,
 }
 
 /// Where a seat learns of runs that are over.
@@ -43,19 +45,23 @@ pub(crate) type Finisher = mpsc::UnboundedSender<(RunNo, Finished)>;
 /// A run as something to be carried out. Its end reaches the seat whatever happens.
 pub(crate) fn carrying(
     ground: Arc<Ground>,
-    shard: Shard,
+    seat: Seat,
     run: NewRun,
     place: OwnedSemaphorePermit,
     finisher: Finisher,
 ) -> Carrying {
     let NewRun { number, lanes, events, cancel } = run;
-    let deadline = ground.timeout.map(|timeout| ground.env.now().steady.after(timeout));
+    let timeout = timeout_of(&events, ground.timeout);
+    let deadline = timeout.map(|timeout| ground.env.now().steady.after(timeout));
+    let shard = seat.shard;
     let run = Run {
+        seat,
         stream: Arc::clone(&ground.stream),
         processor: Arc::clone(&ground.processor),
         partition: shard.partition,
         lanes,
         deadline,
+        timeout,
         cancel,
     };
     let span = span_of(&run, shard.partition);
@@ -66,7 +72,7 @@ pub(crate) fn carrying(
         };
         // The seat may be gone: then nobody wants to know.
         drop(finisher.send((number, finished)));
-        if ground.demand {
+        if ground.demand.is_some() {
             place.forget();
         }
     };
@@ -76,13 +82,24 @@ pub(crate) fn carrying(
 async fn carry_out(ground: &Ground, shard: Shard, events: &[Vec<Arc<Waiting>>], run: Run) -> Finished {
     let env = &ground.env;
     let began = env.now();
-    let answered = call(env, &*ground.handler, run, ground.timeout).await;
+    // A desk counts from the moment a worker takes the run.
+    let timeout = run.timeout.filter(|_| ground.demand.is_none());
+    let answered = call(env, &*ground.handler, run, timeout).await;
     ground.meters.ran(env.now().steady.since(began.steady));
     let mut answers = Vec::with_capacity(events.len());
     for (events, answer) in events.iter().zip(answered) {
         answers.push(prepare(env, &*ground.store, &ground.catalogue, shard, events, answer).await);
     }
     Finished { answers, started_at: began.calendar }
+}
+
+/// How long a run may take: the shortest of what its events ask for and, for those that ask for nothing, the processor's.
+fn timeout_of(events: &[Vec<Arc<Waiting>>], usual: Option<Duration>) -> Option<Duration> {
+    if events.iter().flatten().all(|waiting| waiting.event.headers.is_empty()) {
+        return usual;
+    }
+    let each = events.iter().flatten().map(|waiting| said_by(&waiting.event.headers).timeout.or(usual));
+    each.flatten().min()
 }
 
 /// The answer of a run that was lost by a fault of the engine.

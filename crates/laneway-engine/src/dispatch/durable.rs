@@ -1,7 +1,8 @@
 //! What follows once a commit is durable: lanes go on, or leave memory.
 
+use laneway_core::limits::WINDOW_IDS;
 use laneway_core::store::{Commit, Committed};
-use laneway_core::{Block, CommitId, LaneName};
+use laneway_core::{Block, CommitId, EventId, LaneName};
 
 use super::seat::{After, InFlight, Seat, Stage};
 use crate::lane::LaneTurn;
@@ -15,6 +16,9 @@ impl Seat {
         }
         self.let_floor_rise(now);
         self.show_long_runs(now);
+        if let Some(number) = self.requests.applied_now() {
+            self.gathering.requests_applied(number);
+        }
         if self.forwarded > self.forwarded_durable && !self.gathering.is_empty() {
             self.note_forwarded();
         }
@@ -48,7 +52,7 @@ impl Seat {
             self.sided_unread = self.sided_unread.split_off(&self.floor.next());
         }
         self.emitted = answer.emitted;
-        self.requests.filed = self.requests.filed.max(answer.request_no);
+        self.requests.filed(answer.request_no);
         let Some(in_flight) = self.in_flight.take() else { return };
         if let Some(changed) = &mut self.committed_while_loading {
             changed.extend(in_flight.lanes);
@@ -58,23 +62,32 @@ impl Seat {
                 After::Finish { turn } => {
                     self.end_alone(&turn.key);
                     self.book.finish(&turn);
+                    self.book.is_runnable(&turn.key, now);
                     self.want_more(&turn.key);
+                    self.requests.moved(&turn.key);
                 }
+                After::Moved { lane } => self.requests.moved(&lane),
                 After::CaughtUp { lane } => {
                     self.end_alone(&lane);
                     self.book.caught_up(&lane);
+                    self.requests.moved(&lane);
                 }
                 After::Block { turn } => {
                     self.end_alone(&turn.key);
                     self.leave_memory(&turn, now);
+                    self.requests.moved(&turn.key);
                 }
-                After::Grant { turn } => self.granted.push_back(turn),
+                After::Grant { turn } => {
+                    self.requests.moved(&turn.key);
+                    self.granted.push_back(turn);
+                }
                 After::Tell(signal) => signal.tell(),
                 After::States(states) => self.fresh_states.extend(states),
                 After::Reset => self.stage = Stage::BeganAnew,
             }
         }
-        self.reconsider_request();
+        self.requests.reached(EventId(self.floor.0 + WINDOW_IDS));
+        self.requests.quieter();
     }
 
     /// A lane that has come to the end of what is in memory of its siding gets more of it.

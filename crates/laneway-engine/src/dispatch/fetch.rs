@@ -8,11 +8,15 @@ use laneway_core::store::{
     DeadLetter, Entry, LaneSelect, LaneView, Lanes, Page, Query, Read, ReadFrom, RequestOp, RequestRow, Rows,
 };
 use laneway_core::{
-    BlockKind, Due, EventId, LaneName, LaneRecord, Result, Seat as SeatId, Store, StoreError,
+    Block, BlockKind, Due, EventId, LaneName, LaneRecord, Result, Seat as SeatId, Store, StoreError, Terminal,
 };
 
+use super::carry::Ground;
+use super::claims::claimed_events;
 use super::loading::SIDING_CHUNK;
 use super::turns::is_due;
+use crate::commit::{Prepared, prepare};
+use crate::handler::{ClaimToken, LaneAnswer, decode_answer};
 use crate::lane::name_of;
 use crate::service::Now;
 
@@ -59,13 +63,37 @@ pub(crate) struct Wish {
     pub(crate) last_of_lane: Option<EventId>,
     /// Parked lanes, for the end of a halt.
     pub(crate) parked: Vec<LaneName>,
+    /// How the event it names has ended, other than done.
+    pub(crate) ended: Option<Terminal>,
+    /// The claim it names.
+    pub(crate) claim: Option<ClaimToken>,
+    /// The answer of a remote worker, for a claim that runs here.
+    pub(crate) answer: Option<LaneAnswer>,
+    /// The same, checked, for a claim that an owner before has written.
+    pub(crate) prepared: Option<Prepared>,
 }
 
 impl Wish {
-    /// Whether this event is the last of its lane: nothing came after it.
-    pub(crate) fn is_last_of_lane(&self, id: Option<EventId>) -> bool {
-        id.is_some() && (id == self.last_of_lane || self.last_of_lane.is_none())
+    fn new(row: RequestRow) -> Self {
+        Self {
+            row,
+            lane: None,
+            event: None,
+            siding: no_page(),
+            dead: Vec::new(),
+            sided: false,
+            last_of_lane: None,
+            parked: Vec::new(),
+            ended: None,
+            claim: None,
+            answer: None,
+            prepared: None,
+        }
     }
+}
+
+fn no_page() -> Page {
+    Page { entries: Vec::new(), head: EventId(0), request_no: 0, next_due: None, states: Vec::new() }
 }
 
 /// The view of a lane that the store knows nothing of.
@@ -95,7 +123,7 @@ pub(crate) async fn load_named(store: &dyn Store, seat: SeatId, names: Vec<LaneN
 pub(crate) async fn load_due(store: &dyn Store, seat: SeatId, now: Now) -> Result<Loaded> {
     let select = LaneSelect::Due { within: DUE_WITHIN, limit: DUE_MAX };
     let views = store.lanes(Lanes { seat, select, siding: SIDING_CHUNK }).await?;
-    let due_of = |view: &LaneView| view.record.block.as_ref().and_then(laneway_core::Block::due);
+    let due_of = |view: &LaneView| view.record.block.as_ref().and_then(Block::due);
     let next_due = views.iter().filter_map(due_of).find(|due| !is_due(*due, now));
     let all_due = views.len() == DUE_MAX && next_due.is_none();
     let mut lanes = Vec::new();
@@ -110,8 +138,7 @@ pub(crate) async fn load_due(store: &dyn Store, seat: SeatId, now: Now) -> Resul
 
 /// Events by their ids, all of them, however many pages it takes.
 async fn events(store: &dyn Store, seat: SeatId, mut ids: Vec<EventId>) -> Result<Page> {
-    let mut whole =
-        Page { entries: Vec::new(), head: EventId(0), request_no: 0, next_due: None, states: Vec::new() };
+    let mut whole = no_page();
     while !ids.is_empty() {
         let read = Read {
             shard: seat.shard,
@@ -130,54 +157,36 @@ async fn events(store: &dyn Store, seat: SeatId, mut ids: Vec<EventId>) -> Resul
 }
 
 /// Looks up what a request is about.
-pub(crate) async fn look_up_wish(store: &dyn Store, seat: SeatId, row: RequestRow) -> Result<Wish> {
-    let (event_id, mut name) = match &row.op {
-        RequestOp::Cancel { id } => (Some(*id), None),
-        RequestOp::Pause { lane, .. } | RequestOp::Resume { lane } => (None, lane.clone()),
-        RequestOp::Retry { lane, .. } | RequestOp::Skip { lane, .. } => (None, Some(lane.clone())),
-        RequestOp::Redrive { lane, .. } => (None, Some(lane.clone())),
-        RequestOp::Reset(_) | RequestOp::Settle { .. } | RequestOp::Extend { .. } => (None, None),
+pub(crate) async fn look_up_wish(ground: &Ground, seat: SeatId, row: RequestRow) -> Result<Wish> {
+    let store = &*ground.store;
+    let mut wish = Wish::new(row);
+    let name = match &wish.row.op {
+        RequestOp::Cancel { id } => {
+            let id = *id;
+            look_up_event(store, seat, id, &mut wish).await?;
+            wish.event.as_ref().map(|entry| match entry {
+                Entry::Event(event) => name_of(event),
+                Entry::Superseded { key, .. } => LaneName::Key(key.clone()),
+            })
+        }
+        RequestOp::Pause { lane, .. } | RequestOp::Resume { lane } => lane.clone(),
+        RequestOp::Retry { lane, .. } | RequestOp::Skip { lane, .. } => Some(lane.clone()),
+        RequestOp::Redrive { lane, .. } | RequestOp::Discard { lane, .. } => Some(lane.clone()),
+        RequestOp::Settle { claim, .. } | RequestOp::Extend { claim, .. } => {
+            let text = std::str::from_utf8(claim).ok();
+            wish.claim =
+                text.and_then(|text| text.parse().ok()).filter(|token: &ClaimToken| token.seat == seat);
+            wish.claim.as_ref().map(|token| token.lane.clone())
+        }
+        RequestOp::Reset(_) => None,
     };
-    let mut event = None;
-    if let Some(id) = event_id {
-        event = match events(store, seat, vec![id]).await {
-            Ok(page) => page.entries.into_iter().next(),
-            Err(StoreError::Trimmed { .. }) => None,
-            Err(error) => return Err(error),
-        };
-        name = event.as_ref().map(|entry| match entry {
-            Entry::Event(event) => name_of(event),
-            Entry::Superseded { key, .. } => LaneName::Key(key.clone()),
-        });
-    }
-    let mut wish = Wish {
-        row,
-        lane: None,
-        event,
-        siding: Page {
-            entries: Vec::new(),
-            head: EventId(0),
-            request_no: 0,
-            next_due: None,
-            states: Vec::new(),
-        },
-        dead: Vec::new(),
-        sided: false,
-        last_of_lane: None,
-        parked: Vec::new(),
-    };
-    if let Some(EventId(id)) = event_id
-        && let Rows::Sided(rows) = store.query(Query::Sided(seat, EventId(id.saturating_sub(1)), 1)).await?
-    {
-        wish.sided = rows.first().is_some_and(|(sided, _)| sided.0 == id);
-    }
     if let RequestOp::Resume { lane: None } = wish.row.op {
         let select = LaneSelect::Blocked { kind: Some(BlockKind::Parked), after: None, limit: PARKED_MAX };
         let parked = store.lanes(Lanes { seat, select, siding: 0 }).await?;
         wish.parked = parked.into_iter().map(|view| view.record.lane).collect();
     }
     let Some(name) = name else { return Ok(wish) };
-    if let RequestOp::Redrive { .. } = wish.row.op {
+    if let RequestOp::Redrive { .. } | RequestOp::Discard { .. } = wish.row.op {
         wish.dead = dead_of(store, seat, &name).await?;
         if let LaneName::Key(key) = &name
             && let Rows::Lane(Some(tail)) = store.query(Query::Lane(seat.shard, key.clone())).await?
@@ -190,7 +199,39 @@ pub(crate) async fn look_up_wish(store: &dyn Store, seat: SeatId, row: RequestRo
         wish.siding = page;
         wish.lane = Some(view);
     }
+    look_up_answer(ground, seat, &mut wish).await;
     Ok(wish)
+}
+
+async fn look_up_event(store: &dyn Store, seat: SeatId, id: EventId, wish: &mut Wish) -> Result<()> {
+    wish.event = match events(store, seat, vec![id]).await {
+        Ok(page) => page.entries.into_iter().next(),
+        Err(StoreError::Trimmed { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    let before = EventId(id.0.saturating_sub(1));
+    if let Rows::Sided(rows) = store.query(Query::Sided(seat, before, 1)).await? {
+        wish.sided = rows.first().is_some_and(|(sided, _)| *sided == id);
+    }
+    if let Rows::Endings(rows) = store.query(Query::Endings(seat, before, 1)).await? {
+        wish.ended = rows.first().filter(|ending| ending.id == id).map(|ending| ending.end);
+    }
+    Ok(())
+}
+
+/// The answer that a settle carries, and, for a claim that is written, checked against its events.
+async fn look_up_answer(ground: &Ground, seat: SeatId, wish: &mut Wish) {
+    let RequestOp::Settle { answer, .. } = &wish.row.op else { return };
+    wish.answer = decode_answer(answer.clone());
+    let (Some(token), Some(answer)) = (&wish.claim, &wish.answer) else { return };
+    let written = wish.lane.as_ref().and_then(|view| view.record.block.as_ref());
+    if matches!(written, Some(Block::Claimed(claim)) if claim.nonce == token.nonce)
+        && let Some(events) = claimed_events(token, &wish.siding)
+    {
+        let (store, catalogue) = (&*ground.store, &ground.catalogue);
+        let prepared = prepare(&ground.env, store, catalogue, seat.shard, &events, answer.clone()).await;
+        wish.prepared = Some(prepared);
+    }
 }
 
 /// The dead letters of a lane, by id.

@@ -59,7 +59,7 @@ impl Seat {
     pub(crate) fn take_page(&mut self, page: Page, views: &Views, now: Now) {
         debug_assert!(self.unknown_lanes(&page, views).is_empty(), "every lane of a page is known");
         self.head = self.head.max(page.head);
-        self.requests.filed = self.requests.filed.max(page.request_no);
+        self.requests.filed(page.request_no);
         let states: HashMap<_, _> = page.states.into_iter().collect();
         for entry in page.entries {
             let id = entry.id();
@@ -128,7 +128,8 @@ impl Seat {
         let (sided, more) = memo.map_or((0, false), |memo| (memo.sided, memo.more));
         let is_full = self.book.len_of(&lane) >= self.lane_max();
         if sided == 0 && !more && !is_full && !held {
-            self.book.push(lane, event, false, now);
+            self.book.push(lane.clone(), event, false, now);
+            self.batch_grew(&lane, now);
             return;
         }
         self.side_one(&lane, event.id, now);
@@ -149,7 +150,7 @@ impl Seat {
         }
         match &record.block {
             Some(Block::Diverting { since }) => self.divert(event, *since),
-            Some(Block::Paused { .. }) | None => self.join_siding(record, event.id),
+            Some(Block::Paused { .. } | Block::Claimed(_)) | None => self.join_siding(record, event.id),
             Some(_) if self.mode == Mode::Latest => {
                 // What was in back-off, held or parked counts as pending: the newer one frees the lane.
                 // The events themselves come back as superseded by the log, with the jobs that hang on them.

@@ -10,7 +10,7 @@ use laneway_core::{Block, EventId, LaneName, LaneRecord, Terminal};
 use super::fetch::{Loaded, Wanted};
 use super::seat::Seat;
 use super::settle::End;
-use crate::service::Now;
+use crate::service::{Env, Now};
 
 /// Ids of a siding that are loaded at a time.
 pub(crate) const SIDING_CHUNK: usize = 256;
@@ -69,13 +69,18 @@ impl Seat {
     /// Lanes were loaded. Those that changed meanwhile are not what was read: they are looked at again.
     ///
     /// Answers whether lanes that are due may have been left out.
-    pub(crate) fn load(&mut self, loaded: Loaded, now: Now) -> bool {
+    pub(crate) fn load(&mut self, env: &Env, loaded: Loaded, now: Now) -> bool {
         let changed = self.committed_while_loading.take().unwrap_or_default();
         let mut left_out = false;
         for (view, page) in loaded.lanes {
             let lane = &view.record.lane;
             if self.may_load(lane) && !changed.contains(lane) {
-                self.load_lane(view, page, now);
+                match &view.record.block {
+                    // A worker has it, and nobody else starts it before its lease ends.
+                    Some(Block::Claimed(claim)) if claim.expires > now.steady => {}
+                    Some(Block::Claimed(_)) => self.lapse(env, view, page, now),
+                    _ => self.load_lane(view, page, now),
+                }
             } else if loaded.wanted == Wanted::ByName {
                 self.wanted_lanes.push_back(lane.clone());
             } else {
@@ -89,7 +94,7 @@ impl Seat {
     /// A lane comes into memory: its record as stored, and the first events of its siding.
     ///
     /// `missing` are ids of the siding whose events are gone; there should be none.
-    fn load_lane(&mut self, view: LaneView, events: Page, now: Now) {
+    pub(super) fn load_lane(&mut self, view: LaneView, events: Page, now: Now) {
         let LaneView { record, state, siding } = view;
         let lane = record.lane.clone();
         let memo = self.book.memo_mut(&lane);

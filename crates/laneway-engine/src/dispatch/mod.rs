@@ -1,16 +1,20 @@
 //! Dispatch: what a processor's owner of a partition does with its events, from the log to the commit.
 //!
-//! `seat` is the state, in plain code; its rules are in `intake`, `turns`, `accused`, `settle`, `requests`, `loading` and
+//! `seat` is the state, in plain code; its rules are in `intake`, `turns`, `batches`, `accused`, `settle`, `requests` (with `queue`, `redrive`, `claims`), `loading` and
 //! `durable`.
 //! `run` is the loop that acts, `carry` carries runs out, `fetch` are the reads it makes, `own` how a seat comes to its owner.
 
 mod accused;
+mod batches;
 mod carry;
+mod claims;
 mod durable;
 mod fetch;
 mod intake;
 mod loading;
 mod own;
+mod queue;
+mod redrive;
 mod requests;
 mod run;
 mod seat;
@@ -22,6 +26,7 @@ mod turns;
 mod tests;
 
 pub(crate) use carry::Ground;
+pub(crate) use claims::LEASE_ENDED;
 pub(crate) use fetch::plain;
 pub(crate) use own::own;
 pub(crate) use run::Order;

@@ -41,7 +41,7 @@ pub(crate) async fn own(
                 Err(error) => Ended::Lost(error),
             }
         };
-        let ended = contained("seat", ownership).await.unwrap_or_else(Ended::Faulty);
+        let ended = Box::pin(contained("seat", ownership)).await.unwrap_or_else(Ended::Faulty);
         match ended {
             Ended::Drained => return,
             Ended::Restart => continue,
@@ -99,18 +99,20 @@ async fn take(
     let was_clean = resume.progress.clean;
     let records = records(ground, id).await?;
     let mut seat = Seat::new(id, Arc::clone(settings), stream, names, resume, records);
-    let now = ground.env.now();
-    for kind in [BlockKind::Running, BlockKind::Claimed] {
-        let mut after = None;
-        loop {
-            let select = LaneSelect::Blocked { kind: Some(kind), after: after.clone(), limit: PAGE };
-            let views = ground.store.lanes(Lanes { seat: id, select, siding: 1 }).await?;
-            let Some(last) = views.last() else { break };
-            after = Some(last.record.lane.clone());
-            views.iter().for_each(|view| seat.resume_lane(view, was_clean, now));
-        }
+    if ground.demand.is_some() {
+        seat.serve_workers();
     }
-    Ok(seat)
+    let now = ground.env.now();
+    // Claimed lanes are left alone: their workers settle them, or their leases end.
+    let kind = Some(BlockKind::Running);
+    let mut after = None;
+    loop {
+        let select = LaneSelect::Blocked { kind, after: after.clone(), limit: PAGE };
+        let views = ground.store.lanes(Lanes { seat: id, select, siding: 1 }).await?;
+        let Some(last) = views.last() else { return Ok(seat) };
+        after = Some(last.record.lane.clone());
+        views.iter().for_each(|view| seat.resume_lane(view, was_clean, now));
+    }
 }
 
 async fn seize(ground: &Ground, seat: SeatId) -> Result<Resume> {

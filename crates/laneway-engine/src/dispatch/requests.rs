@@ -1,28 +1,43 @@
-//! Requests: what everyone but the owner can ask of a seat. The owner applies them, one after the other, each in a
-//! commit; the outcome decided there is the only one (contract 1.7).
+//! Requests: what everyone but the owner can ask of a seat. The owner decides each of them once, in a commit, and what it
+//! decided is kept with the request's token (contract 1.7).
 //!
-//! A request that finds nothing to do any more is applied all the same: asking twice is harmless.
+//! A request that finds nothing to do any more says so: asking twice is harmless. One that has to wait steps aside
+//! (`queue`), so that it holds up no other.
 
 use bytes::Bytes;
 use laneway_core::limits::WINDOW_IDS;
-use laneway_core::store::{Emit, Entry, JobResult, LaneView, RedriveTo, RequestOp, Reset, SeatStatus};
-use laneway_core::{Block, Draft, EventId, Headers, JobMark, LaneName, LaneRecord, Terminal};
+use laneway_core::store::{Entry, JobResult, LaneView, RequestOp, Reset, SeatStatus};
+use laneway_core::{Block, EventId, JobMark, LaneName, LaneRecord, Terminal, Timestamp};
 
 use super::fetch::{Wish, plain};
+use super::queue::Until;
 use super::seat::{After, Seat, Stage, Stop};
 use super::settle::End;
-use crate::lane::name_of;
-use crate::service::Now;
+use crate::lane::{Answer, Refused, name_of};
+use crate::service::{Env, Now};
 
-/// Name of the header by which a copy of a dead letter tells where it comes from.
-const REDRIVEN_FROM: &str = "laneway-redriven-from";
+/// What becomes of a request that was looked at.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// It has its effect in the next commit.
+    Answer(Answer),
+    /// It is looked at again then.
+    PutOff(Until),
+    /// The commit that carries its effect answers it.
+    Follows(Until),
+}
+
+pub(super) const APPLIED: Verdict = Verdict::Answer(Answer::Applied);
+pub(super) const ALREADY: Verdict = Verdict::Answer(Answer::Already);
+
+pub(super) fn refused(why: Refused) -> Verdict {
+    Verdict::Answer(Answer::Refused(why))
+}
 
 impl Seat {
-    /// The number after which the next request is to be fetched; nothing while there is none, or while the last one
-    /// waits for a run to end.
+    /// The number after which the next request is to be fetched.
     pub(crate) fn wants_request(&self) -> Option<u64> {
-        let wants = self.requests.filed > self.requests.applied && !self.requests.waits;
-        wants.then_some(self.requests.applied)
+        if self.gathering.is_enough() { None } else { self.requests.wanted() }
     }
 
     /// The look-up of a request is on its way: records that change from now on are newer.
@@ -32,20 +47,20 @@ impl Seat {
 
     /// There was no request after all.
     pub(crate) fn no_request(&mut self) {
-        self.requests.filed = self.requests.applied;
+        self.requests.nothing_found();
     }
 
-    /// Applies a request.
-    pub(crate) fn grant(&mut self, wish: Wish, now: Now) {
+    /// Decides a request.
+    pub(crate) fn grant(&mut self, env: &Env, wish: Wish, now: Now) {
         let number = wish.row.number;
         // What it was looked up for may be changing at this moment: it is looked up again afterwards.
         let changing = wish.lane.as_ref().is_some_and(|view| {
             self.is_changing(&view.record.lane) || self.changed_since_wish.contains(&view.record.lane)
         });
-        if number <= self.requests.applied || changing {
+        if !self.requests.found(number) || changing {
             return;
         }
-        let applied = match wish.row.op.clone() {
+        let verdict = match wish.row.op.clone() {
             RequestOp::Cancel { id } => self.cancel(&wish, id),
             RequestOp::Pause { lane: None, .. } => self.set_status(SeatStatus::Paused),
             RequestOp::Resume { lane: None } => self.resume_all(&wish),
@@ -54,16 +69,21 @@ impl Seat {
             RequestOp::Retry { lane, id } => self.retry(&wish, &lane, id),
             RequestOp::Skip { lane, id } => self.skip(&wish, &lane, id),
             RequestOp::Redrive { id, lane, to } => self.redrive(&wish, &lane, id, to),
+            RequestOp::Discard { id, .. } => self.discard(&wish, id),
             RequestOp::Reset(reset) => self.reset(reset),
-            // Claims of remote workers are settled by the seat that gave them.
-            RequestOp::Settle { .. } | RequestOp::Extend { .. } => true,
+            RequestOp::Settle { .. } => self.settle_claim(env, wish, now),
+            RequestOp::Extend { lease, .. } => self.extend_claim(&wish, lease, now),
         };
-        if applied {
-            self.requests.applied = number;
-            self.gathering.requests_applied(number);
-        } else {
-            self.requests.waits = true;
+        match verdict {
+            Verdict::Answer(answer) => self.answer(number, answer),
+            Verdict::PutOff(until) | Verdict::Follows(until) => self.requests.put_off(number, until),
         }
+    }
+
+    /// A request has its effect in the next commit.
+    pub(super) fn answer(&mut self, number: u64, answer: Answer) {
+        self.gathering.answer(number, answer.to_bytes());
+        self.requests.answered(number);
     }
 
     pub(super) fn is_changing(&self, lane: &LaneName) -> bool {
@@ -71,60 +91,60 @@ impl Seat {
             || self.in_flight.as_ref().is_some_and(|in_flight| in_flight.lanes.contains(lane))
     }
 
-    fn set_status(&mut self, status: SeatStatus) -> bool {
+    fn set_status(&mut self, status: SeatStatus) -> Verdict {
+        if self.status == status {
+            return ALREADY;
+        }
         self.status = status;
         self.gathering.status(status);
-        true
+        APPLIED
     }
 
     /// After a halt the lanes that stood with it run again too.
-    fn resume_all(&mut self, wish: &Wish) -> bool {
+    fn resume_all(&mut self, wish: &Wish) -> Verdict {
         if self.status == SeatStatus::Halted {
             self.wanted_lanes.extend(wish.parked.iter().cloned());
         }
         self.set_status(SeatStatus::Run)
     }
 
-    fn cancel(&mut self, wish: &Wish, id: EventId) -> bool {
-        let Some(entry) = &wish.event else { return true };
+    fn cancel(&mut self, wish: &Wish, id: EventId) -> Verdict {
+        let Some(entry) = &wish.event else { return ALREADY };
         let (lane, job) = match entry {
             Entry::Event(event) => (name_of(event), event.job),
             Entry::Superseded { key, job, .. } => (LaneName::Key(key.clone()), *job),
         };
         let end = End::new(Terminal::Cancelled, "cancelled on request");
         if self.end_unstarted(|turn| turn.payload.event.id == id, end.clone()) {
-            return true;
+            return APPLIED;
         }
         if let Some(running) = self.book.running_of(&lane)
             && (running.event.id == id || self.runs_with(&lane, id))
         {
             // It may still be on its way to its start, or have ended and not be durable: then there is nothing to stop.
-            self.stop_running(&lane, Stop::Cancel);
-            return false;
+            self.stop_running(&lane, Stop::Cancel(id));
+            return Verdict::PutOff(Until::Lane(lane));
         }
         if let Some(waiting) = self.book.remove(&lane, id) {
             self.end(&lane, &waiting, end);
             self.tidy_after(&lane);
-            return true;
+            return APPLIED;
         }
         if let (true, Some(view)) = (wish.sided, &wish.lane) {
             self.end_sided(view, id, job, end);
-            return true;
+            return APPLIED;
         }
         if id > self.read_to && !self.passed_before.contains(id) && !self.sided_unread.contains(&id) {
             if id.0 > self.floor.0 + WINDOW_IDS {
                 // Too far ahead to be passed: when the window has come nearer.
-                return false;
+                return Verdict::PutOff(Until::Window(id));
             }
             self.sided_unread.insert(id);
             self.end_unread(id, job, end);
+            return APPLIED;
         }
-        true
-    }
-
-    /// Looks again at the request that waits: something has ended, or the window has moved.
-    pub(super) fn reconsider_request(&mut self) {
-        self.requests.waits = false;
+        // It has ended: by this very request, or before it.
+        if wish.ended == Some(Terminal::Cancelled) { APPLIED } else { ALREADY }
     }
 
     /// Whether an event runs with its lane's head, in a batch.
@@ -150,11 +170,16 @@ impl Seat {
         self.gathering.unside(&lane, id);
         self.gathering.ending(end.of(id));
         self.end_job(id, job, &end, JobResult::None);
-        let was_head = view.siding.first() == Some(&id);
-        let is_last = view.siding.len() == 1;
         let mut record = view.record.clone();
-        if was_head {
+        // A worker that has it loses the whole batch: what it answers would be about other events.
+        let claimed = matches!(&record.block, Some(Block::Claimed(claim)) if id <= claim.through);
+        let goes_on = view.siding.first() == Some(&id) || claimed;
+        let is_last = view.siding.len() == 1;
+        if goes_on {
             record = LaneRecord { head: None, attempts: 0, crashes: 0, started: false, ..record };
+        }
+        if claimed {
+            record.block = Some(running());
         }
         if is_last && !stays(&record) {
             self.put_record(&lane, None);
@@ -162,23 +187,26 @@ impl Seat {
             return;
         }
         self.gather_record(&lane, Some(record.clone()));
-        if was_head && !stays(&record) {
+        if goes_on && !stays(&record) {
             self.wanted_lanes.push_back(lane);
         }
     }
 
-    fn pause(&mut self, wish: &Wish, lane: &LaneName, by: Bytes, now: Now) -> bool {
+    fn pause(&mut self, wish: &Wish, lane: &LaneName, by: Bytes, now: Now) -> Verdict {
         let paused = Block::Paused { by, at: now.calendar };
         if self.book.len_of(lane) == 0 {
             let record = wish.lane.clone().unwrap_or_else(|| plain(lane.clone())).record;
+            if matches!(record.block, Some(Block::Paused { .. })) {
+                return ALREADY;
+            }
             self.put_record(lane, Some(LaneRecord { block: Some(paused), ..record }));
             self.book.forget(lane);
-            return true;
+            return APPLIED;
         }
         if let Some(turn) = self.take_unstarted(|turn| turn.key == *lane) {
             let record = LaneRecord { started: false, ..self.record_of(lane) };
             self.block(turn, paused, record);
-            return true;
+            return APPLIED;
         }
         let record = LaneRecord { block: Some(paused), ..self.record_of(lane) };
         for waiting in self.book.evict(lane) {
@@ -192,142 +220,108 @@ impl Seat {
         if self.book.len_of(lane) == 0 {
             self.book.forget(lane);
         }
-        true
+        APPLIED
     }
 
-    fn resume(&mut self, wish: &Wish, lane: &LaneName) -> bool {
+    fn resume(&mut self, wish: &Wish, lane: &LaneName) -> Verdict {
         if self.book.len_of(lane) > 0 {
+            let record = self.record_of(lane);
+            if !matches!(record.block, Some(Block::Paused { .. })) {
+                return ALREADY;
+            }
             // It still runs: what was put aside follows when that is settled.
-            let record = LaneRecord { block: None, ..self.record_of(lane) };
-            let running = Block::Running { since: laneway_core::Timestamp(0), progress: Bytes::new() };
-            self.put_record(lane, Some(LaneRecord { block: Some(running), ..record }));
-            return true;
+            self.put_record(lane, Some(LaneRecord { block: Some(running()), ..record }));
+            return APPLIED;
         }
-        let Some(view) = &wish.lane else { return true };
+        let Some(view) = &wish.lane else { return ALREADY };
         let record = LaneRecord { attempts: 0, crashes: 0, started: false, ..view.record.clone() };
-        self.let_go(view, record);
-        true
+        self.let_go(view, record)
     }
 
-    fn retry(&mut self, wish: &Wish, lane: &LaneName, id: EventId) -> bool {
-        let Some(view) = &wish.lane else { return true };
+    fn retry(&mut self, wish: &Wish, lane: &LaneName, id: EventId) -> Verdict {
+        let Some(view) = &wish.lane else { return ALREADY };
         if self.book.len_of(lane) > 0 || view.siding.first() != Some(&id) {
-            return true;
+            return ALREADY;
         }
         let mut record = view.record.clone();
         if matches!(record.block, Some(Block::Parked { .. })) {
             // Somebody looked at it: it gets all its attempts again.
             (record.attempts, record.crashes) = (0, 0);
         }
-        self.let_go(view, record);
-        true
+        self.let_go(view, record)
     }
 
-    /// Lifts what holds a lane up in the store.
-    fn let_go(&mut self, view: &LaneView, record: LaneRecord) {
+    /// Lifts what holds a lane up in the store. What a worker has is not held up.
+    fn let_go(&mut self, view: &LaneView, record: LaneRecord) -> Verdict {
         let lane = view.record.lane.clone();
-        if view.record.block.is_none() {
-            return;
+        if matches!(view.record.block, None | Some(Block::Claimed(_))) {
+            return ALREADY;
         }
         if view.siding.is_empty() {
             self.put_record(&lane, None);
             self.book.forget(&lane);
-            return;
+            return APPLIED;
         }
-        let running = Block::Running { since: laneway_core::Timestamp(0), progress: Bytes::new() };
-        self.gather_record(&lane, Some(LaneRecord { block: Some(running), ..record }));
+        self.gather_record(&lane, Some(LaneRecord { block: Some(running()), ..record }));
         self.wanted_lanes.push_back(lane);
+        APPLIED
     }
 
-    fn skip(&mut self, wish: &Wish, lane: &LaneName, id: EventId) -> bool {
+    fn skip(&mut self, wish: &Wish, lane: &LaneName, id: EventId) -> Verdict {
         let end = End::new(Terminal::Skipped, "skipped on request");
         if self.end_unstarted(|turn| turn.key == *lane && turn.payload.event.id == id, end.clone()) {
-            return true;
+            return APPLIED;
+        }
+        if let Some(running) = self.book.running_of(lane) {
+            let is_head = running.event.id == id && !running.has_ended();
+            return if is_head { refused(Refused::Running) } else { ALREADY };
         }
         if self.book.len_of(lane) > 0 {
-            if self.book.running_of(lane).is_none()
-                && self.book.first_of(lane) == Some(id)
+            if self.book.first_of(lane) == Some(id)
                 && let Some(waiting) = self.book.remove(lane, id)
             {
                 self.end(lane, &waiting, end);
                 self.tidy_after(lane);
+                return APPLIED;
             }
-            return true;
+            return ALREADY;
         }
-        let Some(view) = &wish.lane else { return true };
-        if view.siding.first() == Some(&id) {
-            let found = wish.siding.entries.iter().find(|entry| entry.id() == id);
-            let job = found.and_then(|entry| match entry {
-                Entry::Event(event) => event.job,
-                Entry::Superseded { job, .. } => *job,
-            });
-            // Whatever held the head up is gone with it, except a pause.
-            let mut view = view.clone();
-            if !matches!(view.record.block, Some(Block::Paused { .. })) {
-                view.record.block =
-                    Some(Block::Running { since: laneway_core::Timestamp(0), progress: Bytes::new() });
-            }
-            self.end_sided(&view, id, job, end);
-        }
-        true
-    }
-
-    /// Brings dead letters back: a diverting lane as a whole, a single one only while it is its lane's last, or as a
-    /// copy at the end.
-    fn redrive(&mut self, wish: &Wish, lane: &LaneName, id: Option<EventId>, to: RedriveTo) -> bool {
-        let chosen = wish.dead.iter().filter(|dead| id.is_none_or(|id| dead.event.id == id));
-        if to == RedriveTo::Tail {
-            for dead in chosen {
-                let from = format!("{}/{}", self.id.shard, dead.event.id);
-                let own = dead.event.headers.iter().map(|(name, value)| (name.to_owned(), value.to_vec()));
-                let headers = own.chain([(REDRIVEN_FROM.to_owned(), from.into_bytes())]);
-                let mut draft =
-                    Draft::new(dead.event.key.clone(), dead.event.kind.clone(), dead.event.data.clone());
-                draft.headers = Headers::new(headers).unwrap_or_else(|_| dead.event.headers.clone());
-                draft.generation = dead.event.generation;
-                draft.incarnation = dead.event.incarnation;
-                draft.delete = dead.event.delete;
-                self.gathering.emit(vec![Emit { stream: self.id.shard.stream, draft }]);
-                self.gathering.revive(dead.event.id);
-            }
-            return true;
-        }
-        let Some(view) = &wish.lane else { return true };
-        let diverting = matches!(view.record.block, Some(Block::Diverting { .. }));
-        let may =
-            if diverting { id.is_none() } else { wish.is_last_of_lane(id) && self.book.len_of(lane) == 0 };
-        if !may {
-            return true;
-        }
-        let revived: Vec<EventId> = chosen.map(|dead| dead.event.id).collect();
-        if revived.is_empty() {
-            return true;
-        }
-        for id in &revived {
-            self.gathering.revive(*id);
-            self.gathering.side(lane, *id);
-        }
-        let record = LaneRecord {
-            block: Some(Block::Running { since: laneway_core::Timestamp(0), progress: Bytes::new() }),
-            ..LaneRecord::new(lane.clone())
+        let Some(view) = wish.lane.as_ref().filter(|view| view.siding.first() == Some(&id)) else {
+            return ALREADY;
         };
-        self.records.insert(lane);
-        self.gather_record(lane, Some(record));
-        self.wanted_lanes.push_back(lane.clone());
-        true
+        if matches!(view.record.block, Some(Block::Claimed(_))) {
+            return refused(Refused::Running);
+        }
+        let found = wish.siding.entries.iter().find(|entry| entry.id() == id);
+        let job = found.and_then(|entry| match entry {
+            Entry::Event(event) => event.job,
+            Entry::Superseded { job, .. } => *job,
+        });
+        // Whatever held the head up is gone with it, except a pause.
+        let mut view = view.clone();
+        if !matches!(view.record.block, Some(Block::Paused { .. })) {
+            view.record.block = Some(running());
+        }
+        self.end_sided(&view, id, job, end);
+        APPLIED
     }
 
     /// Begins anew: once nothing runs any more, in one commit.
-    fn reset(&mut self, reset: Reset) -> bool {
+    fn reset(&mut self, reset: Reset) -> Verdict {
         self.stage = Stage::Resetting;
         if !self.runs.is_empty() || !self.settling.is_empty() {
             self.stop_all();
-            return false;
+            return Verdict::PutOff(Until::Quiet);
         }
         self.gathering.reset(reset);
         self.gathering.then(After::Reset);
-        true
+        APPLIED
     }
+}
+
+/// The block of a lane that comes back into memory.
+pub(super) fn running() -> Block {
+    Block::Running { since: Timestamp(0), progress: Bytes::new() }
 }
 
 /// Whether a record stays when nothing waits in its lane any more.

@@ -193,7 +193,7 @@ impl Loop {
     /// Does everything that can be done now.
     fn act(&mut self, now: Now) {
         // What was read may start in this very turn: nothing else would wake the loop for it.
-        self.send_look_up();
+        self.send_look_up(now);
         self.seat.settle(&self.ground.env, now);
         while self.start_runs(now) {
             self.seat.settle(&self.ground.env, now);
@@ -227,12 +227,15 @@ impl Loop {
 
     fn take_runs(&mut self, now: Now, runs: &mut Vec<Carrying>) {
         let mut place = self.place.take();
+        if let Some(demand) = &self.ground.demand {
+            self.seat.offer_events(demand.events());
+        }
         while self.seat.can_start() {
             let free = place.take().or_else(|| Arc::clone(&self.ground.places).try_acquire_owned().ok());
             let Some(free) = free else { return self.ask_place() };
             let Some(run) = self.seat.start_run(now) else { break };
             let (ground, finisher) = (Arc::clone(&self.ground), self.finisher.clone());
-            runs.push(carrying(ground, self.seat.id().shard, run, free, finisher));
+            runs.push(carrying(ground, self.seat.id(), run, free, finisher));
         }
         // A place that is kept for nobody would be missed by another seat.
         self.asking_place = None;
@@ -298,17 +301,20 @@ impl Loop {
     }
 
     /// Takes a page in, or looks up the lanes it needs first.
-    fn send_look_up(&mut self) {
+    fn send_look_up(&mut self, now: Now) {
         if self.looking_up.is_some() {
             return;
         }
         let Some((page, views)) = self.page.take() else { return };
         let names = self.seat.unknown_lanes(&page, &views);
         if names.is_empty() {
-            self.seat.take_page(page, &views, self.ground.env.now());
+            self.seat.take_page(page, &views, now);
             return;
         }
         self.page = Some((page, views));
+        if now.steady < self.read_after {
+            return;
+        }
         self.seat.look_up_sent();
         let lanes =
             Lanes { seat: self.seat.id(), select: LaneSelect::Names(names.clone()), siding: SIDING_CHUNK };
@@ -350,14 +356,14 @@ impl Loop {
         }
         let Some(after) = self.seat.wants_request() else { return };
         self.seat.wish_sent();
-        let (store, id) = (Arc::clone(&self.ground.store), self.seat.id());
+        let (ground, id) = (Arc::clone(&self.ground), self.seat.id());
         self.wishing = Some(
             async move {
-                let rows = store.query(Query::Requests(id, after, 1)).await?;
+                let rows = ground.store.query(Query::Requests(id, after, 1)).await?;
                 let row: Option<RequestRow> =
                     if let Rows::Requests(rows) = rows { rows.into_iter().next() } else { None };
                 match row {
-                    Some(row) => look_up_wish(&*store, id, row).await.map(Some),
+                    Some(row) => look_up_wish(&ground, id, row).await.map(Some),
                     None => Ok(None),
                 }
             }
@@ -429,9 +435,13 @@ impl Loop {
         let expiry = self.seat.next_expiry();
         let read = (self.read_after > now.steady).then_some(self.read_after);
         let rate = self.seat.next_by_rate(now);
-        let due = self.lanes_due_at.filter(|_| self.loading.is_none());
+        // What cannot be done at its time must not keep the loop awake until it can.
+        let loads = self.loading.is_none() && !self.seat.is_draining() && self.seat.may_look_for_due();
+        let due = self.lanes_due_at.filter(|_| loads).map(|at| at.max(self.read_after));
+        let promote = self.promote_at.filter(|_| self.promoting.is_none()).map(|at| at.max(self.read_after));
         let long = self.seat.next_long_run().filter(|_| self.commit.is_none());
-        let times = [self.promote_at, due, expiry, read, long, rate];
+        let batch = self.seat.next_by_batch(now);
+        let times = [promote, due, expiry, read, long, rate, batch];
         times.into_iter().flatten().fold(self.look_at, Steady::min)
     }
 
@@ -513,7 +523,7 @@ impl Loop {
                     let due = steady_of(due, now);
                     self.lanes_due_at = Some(self.lanes_due_at.map_or(due, |known| known.min(due)));
                 }
-                if self.seat.load(loaded, now) {
+                if self.seat.load(&self.ground.env, loaded, now) {
                     self.lanes_due_at = Some(now.steady.after(LOOK_AGAIN));
                 }
             }
@@ -526,7 +536,7 @@ impl Loop {
 
     fn on_wish(&mut self, wish: Result<Option<Wish>>) {
         match wish {
-            Ok(Some(wish)) => self.seat.grant(wish, self.ground.env.now()),
+            Ok(Some(wish)) => self.seat.grant(&self.ground.env, wish, self.ground.env.now()),
             Ok(None) => self.seat.no_request(),
             Err(error) => self.try_again(&error),
         }

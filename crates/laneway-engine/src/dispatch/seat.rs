@@ -23,6 +23,8 @@ use laneway_core::{
 use laneway_lanes::table::ItemId;
 
 use super::accused::Accused;
+use super::claims::Settled;
+use super::queue::Requests;
 use super::settings::{Batch, ProcessorSettings};
 use crate::commit::{Gathering, Prepared};
 use crate::handler::{Canceller, Progress, WhenDurable};
@@ -94,6 +96,14 @@ pub(crate) struct Seat {
     pub(super) rates: Rates,
     /// Until when the processor's rate lets nothing start.
     pub(super) rate_waits: Option<Steady>,
+    /// Since when a batch over lanes waits for more of them.
+    pub(super) lanes_since: Option<Steady>,
+    /// Remote workers run what is here.
+    pub(super) remote: bool,
+    /// Events of a lane that a worker asks for at most.
+    pub(super) offered_max: usize,
+    /// Claims that were settled.
+    pub(super) settled: Settled,
 }
 
 /// What a seat is about.
@@ -119,17 +129,6 @@ pub(crate) struct Names {
     pub(crate) reports_to: Option<StreamId>,
 }
 
-/// How far the requests of a seat are.
-#[derive(Debug, Default)]
-pub(crate) struct Requests {
-    /// Highest number known to exist.
-    pub(super) filed: u64,
-    /// Highest number that had its effect, durably or gathered.
-    pub(super) applied: u64,
-    /// The next one waits for a run to end, or for the window to come nearer.
-    pub(super) waits: bool,
-}
-
 /// A commit on its way.
 #[derive(Debug)]
 pub(crate) struct InFlight {
@@ -142,6 +141,8 @@ pub(crate) struct InFlight {
 pub(crate) enum After {
     /// The lane may go on: its running event has ended, and those that ran and ended with it.
     Finish { turn: LaneTurn },
+    /// Something of the lane is durable that a request waits for.
+    Moved { lane: LaneName },
     /// What a lane ran ahead of is durable.
     CaughtUp { lane: LaneName },
     /// The lane is held up in the store: it leaves memory.
@@ -181,7 +182,8 @@ pub(crate) struct ActiveLane {
 /// Why a run was asked to stop: how its event ends unless it is done after all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    Cancel,
+    /// This event was cancelled; others that run with it were not.
+    Cancel(EventId),
     Supersede(EventId),
 }
 
@@ -211,7 +213,10 @@ impl Seat {
     ) -> Self {
         let (mode, partitions) = (stream.settings.mode, stream.settings.partitions);
         let rates = Rates::new(settings.rate, settings.rate_per_key, partitions);
-        let batches = matches!(settings.batch, Batch::Lane { .. });
+        let mut book = Book::new(matches!(settings.batch, Batch::Lane { .. }));
+        if matches!(settings.batch, Batch::Lane { within, .. } if !within.is_zero()) {
+            book.gather_batches();
+        }
         let progress = resume.progress;
         let floor = progress.window.floor();
         let ceiling = progress.window.ceiling();
@@ -227,7 +232,7 @@ impl Seat {
             floor,
             read_to: floor,
             head: resume.head,
-            book: Book::new(batches),
+            book,
             records,
             gathering: Gathering::default(),
             in_flight: None,
@@ -237,7 +242,7 @@ impl Seat {
             granted: VecDeque::new(),
             accused: Accused::default(),
             fresh_states: HashMap::new(),
-            requests: Requests { filed: resume.request_no, applied: progress.requests_applied, waits: false },
+            requests: Requests::new(resume.request_no, progress.requests_applied),
             emitted: progress.emitted,
             forwarded: progress.forwarded,
             forwarded_durable: progress.forwarded,
@@ -252,6 +257,10 @@ impl Seat {
             tally: Tally::default(),
             rates,
             rate_waits: None,
+            lanes_since: None,
+            remote: false,
+            offered_max: 1,
+            settled: Settled::default(),
         }
     }
 
@@ -292,7 +301,10 @@ impl Seat {
     /// Takes no new turns from now on. Once nothing runs, the last commit says so.
     pub(crate) fn drain(&mut self) {
         match self.stage {
-            Stage::Working => self.stage = Stage::Draining,
+            Stage::Working => {
+                self.stage = Stage::Draining;
+                self.hand_over_claims();
+            }
             Stage::Draining if self.is_quiet() => {
                 self.gathering.clean();
                 self.stage = Stage::Leaving;

@@ -43,12 +43,28 @@ pub enum Batch {
     Lane {
         /// At most.
         max: usize,
+        /// How long a batch that is not full waits for more, from when its first event could run. Default: not at all.
+        within: Duration,
     },
     /// The heads of up to so many lanes.
     Lanes {
         /// At most.
         max: usize,
+        /// How long a batch that is not full waits for more, from when its first lane could run. Default: not at all.
+        within: Duration,
     },
+}
+
+impl Batch {
+    /// Up to so many events of one lane, as many as there are.
+    pub fn lane(max: usize) -> Self {
+        Self::Lane { max, within: Duration::ZERO }
+    }
+
+    /// The heads of up to so many lanes, as many as there are.
+    pub fn lanes(max: usize) -> Self {
+        Self::Lanes { max, within: Duration::ZERO }
+    }
 }
 
 impl Default for ProcessorSettings {
@@ -71,6 +87,8 @@ impl Default for ProcessorSettings {
 
 /// Most events of one call.
 const BATCH_MAX: usize = 1_000;
+/// Longest wait for a fuller batch: it delays every event that comes alone.
+const WITHIN_MAX: Duration = Duration::from_secs(60);
 
 impl ProcessorSettings {
     /// Refuses what no processor can be; all faults at once.
@@ -89,10 +107,14 @@ impl ProcessorSettings {
             let limit = format!("at most backoff_max, {:?}", self.policy.backoff_max);
             faults.push(Refusal::new("backoff", format!("{:?}", self.policy.backoff), limit));
         }
-        if let Batch::Lane { max } | Batch::Lanes { max } = self.batch
-            && !(1..=BATCH_MAX).contains(&max)
-        {
-            faults.push(Refusal::new("batch max", max.to_string(), format!("1 to {BATCH_MAX}")));
+        if let Batch::Lane { max, within } | Batch::Lanes { max, within } = self.batch {
+            if !(1..=BATCH_MAX).contains(&max) {
+                faults.push(Refusal::new("batch max", max.to_string(), format!("1 to {BATCH_MAX}")));
+            }
+            if within > WITHIN_MAX {
+                let limit = format!("at most {WITHIN_MAX:?}");
+                faults.push(Refusal::new("batch within", format!("{within:?}"), limit));
+            }
         }
         for (field, rate) in [("rate", self.rate), ("rate_per_key", self.rate_per_key)] {
             if rate == Some(0) {

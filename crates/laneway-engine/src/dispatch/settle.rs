@@ -54,14 +54,14 @@ impl Seat {
             && let Some((number, finished)) = self.settling.pop_front()
         {
             let Some(active) = self.runs.remove(&number) else { continue };
-            self.reconsider_request();
+            self.requests.quieter();
             for (lane, answer) in active.lanes.into_iter().zip(finished.answers) {
                 self.settle_lane(env, now, lane, answer, finished.started_at);
             }
         }
     }
 
-    fn settle_lane(
+    pub(super) fn settle_lane(
         &mut self,
         env: &Env,
         now: Now,
@@ -70,6 +70,7 @@ impl Seat {
         started_at: Timestamp,
     ) {
         let (lane, attempt) = (active.turn.key.clone(), active.attempt);
+        self.claim_settled(&active, &answer.when_durable);
         if answer.when_durable.is_wanted() {
             self.gathering.then(After::Tell(answer.when_durable));
         }
@@ -99,9 +100,13 @@ impl Seat {
             retry: Retry::ByPolicy,
         };
         let failure = match (active.stop, answer.failure) {
+            // It was stopped for the sake of one that runs with it: no attempt of its own.
+            (Some(Stop::Cancel(id)), _) if id != failing.event.id => {
+                return self.cancel_behind(active.turn, id, done > 0, now);
+            }
             (Some(stop), _) => {
                 let end = match stop {
-                    Stop::Cancel => End::new(Terminal::Cancelled, "cancelled while running"),
+                    Stop::Cancel(_) => End::new(Terminal::Cancelled, "cancelled while running"),
                     Stop::Supersede(winner) => End::superseded(winner),
                 };
                 self.end(
@@ -114,8 +119,7 @@ impl Seat {
             // It said nothing about the rest: those events wait on.
             (None, None) if done > 0 => return self.finish_lane(active.turn),
             (None, Some(Failure { retry: Retry::NotRun, .. })) if done == 0 => {
-                self.end_alone(&active.turn.key);
-                return self.book.give_back(&active.turn, now);
+                return self.give_back(&active.turn, now);
             }
             (None, failure) => failure.unwrap_or_else(silent),
         };
@@ -123,7 +127,28 @@ impl Seat {
         self.fail(env, now, active.turn, failed);
     }
 
-    fn fail(&mut self, env: &Env, now: Now, turn: LaneTurn, failed: Failed) {
+    /// One of a batch was cancelled: it ends before the others run again.
+    fn cancel_behind(&mut self, turn: LaneTurn, id: EventId, some_done: bool, now: Now) {
+        let lane = turn.key.clone();
+        if let Some(waiting) = self.book.remove(&lane, id).filter(|waiting| !waiting.has_ended()) {
+            self.end(&lane, &waiting, End::new(Terminal::Cancelled, "cancelled while running"));
+        }
+        if some_done {
+            return self.finish_lane(turn);
+        }
+        self.end_alone(&lane);
+        self.book.give_back(&turn, now);
+        self.gathering.then(After::Moved { lane });
+    }
+
+    /// The run did not take place: its event is the head again.
+    fn give_back(&mut self, turn: &LaneTurn, now: Now) {
+        self.end_alone(&turn.key);
+        self.book.give_back(turn, now);
+        self.requests.moved(&turn.key);
+    }
+
+    pub(super) fn fail(&mut self, env: &Env, now: Now, turn: LaneTurn, failed: Failed) {
         let lane = turn.key.clone();
         let Failed { failing, attempts, failure, started_at } = failed;
         let cause = Bytes::from(failure.error.clone());
@@ -134,7 +159,9 @@ impl Seat {
             started_at: Some(started_at),
             ..End::new(Terminal::Failed, failure.error.clone())
         };
-        match self.settings.policy.decide(attempts, &failure, env.chance()) {
+        let policy = self.settings.policy.for_event(&failing.event.headers);
+        let decision = policy.decide(attempts, &failure, env.chance());
+        match decision {
             Decision::RetryAfter(wait) => {
                 self.tally.retried += 1;
                 let due = Due::Steady(now.steady.after(wait));
@@ -323,11 +350,11 @@ impl Seat {
 }
 
 /// An event whose run failed.
-struct Failed {
-    failing: Arc<Waiting>,
-    attempts: u32,
-    failure: Failure,
-    started_at: Timestamp,
+pub(super) struct Failed {
+    pub(super) failing: Arc<Waiting>,
+    pub(super) attempts: u32,
+    pub(super) failure: Failure,
+    pub(super) started_at: Timestamp,
 }
 
 fn diverted(since: EventId) -> End {

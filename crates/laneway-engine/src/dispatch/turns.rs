@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::store::SeatStatus;
-use laneway_core::{Block, Due, Event, LaneName, LaneRecord, Mode, RunFence, Steady};
+use laneway_core::{Block, Due, Event, LaneName, LaneRecord, Mode, RunFence, Steady, Terminal};
 use laneway_lanes::table::ItemId;
 
 use super::seat::{Active, ActiveLane, After, RunNo, Seat, Stop};
@@ -47,7 +47,13 @@ impl Seat {
             return None;
         }
         let mut lanes = Vec::new();
-        let lanes_max = if let Batch::Lanes { max } = self.settings.batch { max } else { 1 };
+        let lanes_max = match self.settings.batch {
+            Batch::Lanes { max, .. } if !self.remote => max,
+            _ => 1,
+        };
+        if self.waits_for_lanes(now) {
+            return None;
+        }
         while lanes.len() < lanes_max
             && let Some(turn) = self.next_turn(now)
         {
@@ -92,6 +98,13 @@ impl Seat {
             self.book.put_off(&turn, until);
             return None;
         }
+        // A turn that was put off does not expire in its lane.
+        if event.expires_at.is_some_and(|at| at <= now.calendar) {
+            let waiting = Arc::clone(&turn.payload);
+            self.end(&lane, &waiting, End::new(Terminal::Expired, "not started within its ttl"));
+            self.finish_lane(turn);
+            return None;
+        }
         if let Some(due) = event.hold_until
             && !is_due(due, now)
         {
@@ -116,6 +129,11 @@ impl Seat {
             self.commit_start(turn, now);
             return None;
         }
+        if let Some(until) = self.batch_waits_until(&turn, now) {
+            self.book.memo_mut(&lane).batch_waits = true;
+            self.book.put_off(&turn, until);
+            return None;
+        }
         Some(turn)
     }
 
@@ -129,8 +147,13 @@ impl Seat {
     }
 
     fn activate(&mut self, turn: LaneTurn) -> ActiveLane {
+        if self.settings.batch != Batch::One && self.book.memo(&turn.key).is_some_and(|memo| memo.batch_waits)
+        {
+            self.book.memo_mut(&turn.key).batch_waits = false;
+        }
         let also = match self.settings.batch {
-            Batch::Lane { max } => self.batch_behind(&turn, max - 1),
+            _ if self.remote => self.batch_behind(&turn, self.offered_max - 1),
+            Batch::Lane { max, .. } => self.batch_behind(&turn, max - 1),
             Batch::One | Batch::Lanes { .. } => Vec::new(),
         };
         let attempt = 1 + self
@@ -143,7 +166,7 @@ impl Seat {
     }
 
     /// Events that run with the head. One that must not start yet ends the batch before it.
-    fn batch_behind(&self, turn: &LaneTurn, max: usize) -> Vec<(ItemId, Arc<Waiting>)> {
+    pub(super) fn batch_behind(&self, turn: &LaneTurn, max: usize) -> Vec<(ItemId, Arc<Waiting>)> {
         let mut behind = self.book.behind(&turn.key, max);
         let whole = behind.iter().position(|(_, waiting)| {
             waiting.event.hold_until.is_some() || waiting.event.id <= self.suspects_to
@@ -179,7 +202,7 @@ impl Seat {
                 continue;
             };
             // A cancel is not taken back by a newer event.
-            if running.stop != Some(Stop::Cancel) {
+            if !matches!(running.stop, Some(Stop::Cancel(_))) {
                 running.stop = Some(why);
             }
             active.canceller.cancel();
@@ -191,6 +214,9 @@ impl Seat {
     /// Runs that have taken long are told to the store, with their progress (contract 3.21). Those told before are told
     /// again only when a commit is made anyway.
     pub(super) fn show_long_runs(&mut self, now: Now) {
+        if self.remote {
+            return self.write_claims(now);
+        }
         let anyway = !self.gathering.is_empty();
         let mut records = Vec::new();
         for active in self.runs.values_mut() {
@@ -221,6 +247,9 @@ impl Seat {
 
     /// When the next run will have taken long.
     pub(crate) fn next_long_run(&self) -> Option<Steady> {
+        if self.remote {
+            return self.next_claim_to_write();
+        }
         // Runs are numbered as they start.
         let oldest = self.runs.values().find(|active| !active.shown);
         oldest.map(|active| active.since.steady.after(LONG_RUN))

@@ -2,7 +2,12 @@
 //!
 //! Pure: chance is passed in.
 
+use std::borrow::Cow;
 use std::time::Duration;
+
+use laneway_core::Headers;
+pub use laneway_core::OnFailure;
+use laneway_core::policy::Overrides;
 
 use super::types::{Failure, Retry};
 
@@ -19,22 +24,6 @@ pub struct Policy {
     pub on_failure: OnFailure,
     /// Crashes of the process with the event running, after which it is parked. Default: 3.
     pub crashes_max: u32,
-}
-
-/// What happens to an event that is given up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnFailure {
-    /// It stays the head of its lane, which stops until somebody decides.
-    #[default]
-    Park,
-    /// It is kept aside and the lane goes on.
-    DeadLetter,
-    /// It and all later events of its lane are kept aside until redriven.
-    DeadLetterLane,
-    /// The processor stops on this partition.
-    Halt,
-    /// It ends failed; the lane goes on.
-    Drop,
 }
 
 /// What the policy says about one failed attempt.
@@ -58,7 +47,30 @@ impl Default for Policy {
     }
 }
 
+/// What an event says about its own failures. They were checked when it was appended; what cannot be read now was
+/// written by a newer Laneway and counts as not said.
+pub(crate) fn said_by(headers: &Headers) -> Overrides {
+    if headers.is_empty() { Overrides::default() } else { Overrides::of(headers).unwrap_or_default() }
+}
+
 impl Policy {
+    /// The policy for an event with these headers.
+    pub(crate) fn for_event(&self, headers: &Headers) -> Cow<'_, Self> {
+        let said = said_by(headers);
+        if said == Overrides::default() {
+            return Cow::Borrowed(self);
+        }
+        let backoff_max = said.backoff_max.unwrap_or(self.backoff_max);
+        Cow::Owned(Self {
+            max_attempts: said.max_attempts.unwrap_or(self.max_attempts),
+            backoff: said.backoff.unwrap_or(self.backoff),
+            // An event that asks for a longer first wait than its processor's longest means it.
+            backoff_max: backoff_max.max(said.backoff.unwrap_or_default()),
+            on_failure: said.on_failure.unwrap_or(self.on_failure),
+            crashes_max: self.crashes_max,
+        })
+    }
+
     /// Decides after a failed attempt. `attempts` counts it; `chance` is between 0 and 1.
     pub fn decide(&self, attempts: u32, failure: &Failure, chance: f64) -> Decision {
         if failure.retry == Retry::Never || attempts >= self.max_attempts {
@@ -102,6 +114,17 @@ mod tests {
     fn the_handler_may_say_when_but_not_more_often_than_allowed() {
         check(4, Retry::After(Duration::from_secs(9)), 0.0, Decision::RetryAfter(Duration::from_secs(9)));
         check(5, Retry::After(Duration::from_secs(9)), 0.0, Decision::GiveUp(OnFailure::DeadLetter));
+    }
+
+    #[test]
+    fn headers_of_an_event_override_its_processors_policy_one_by_one() {
+        let policy = Policy::default();
+        let headers = Headers::new([("laneway-max-attempts", "2"), ("laneway-backoff", "10m")]).expect("few");
+        let own = policy.for_event(&headers);
+        assert_eq!((own.max_attempts, own.on_failure), (2, OnFailure::Park));
+        assert_eq!(own.wait_after(1, 1.0), Duration::from_secs(600));
+        let plain = Headers::new([("trace", "1")]).expect("few");
+        assert!(matches!(policy.for_event(&plain), Cow::Borrowed(_)));
     }
 
     #[test]

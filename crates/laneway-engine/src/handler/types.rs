@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::store::Versioned;
-use laneway_core::{Draft, Event, EventId, Partition, RunFence, Steady};
+use laneway_core::{Draft, Event, EventId, Partition, RunFence, Seat, Steady};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -37,6 +37,8 @@ where
 /// One call of a handler: usually one event; a batch of one lane; or the heads of several lanes.
 #[derive(Debug)]
 pub struct Run {
+    /// The processor on the partition that the events live in.
+    pub seat: Seat,
     /// Name of the stream.
     pub stream: Arc<str>,
     /// Name of the processor.
@@ -47,6 +49,8 @@ pub struct Run {
     pub lanes: Vec<LaneRun>,
     /// When the run is dropped and counts as failed.
     pub deadline: Option<Steady>,
+    /// How long it may take; a remote worker's time counts from its claim.
+    pub(crate) timeout: Option<Duration>,
     /// Tells that the run is to stop.
     pub cancel: CancelToken,
 }
@@ -94,13 +98,32 @@ pub struct LaneAnswer {
 
 /// Tells somebody that an answer is durable. Says nothing about what was answered.
 #[derive(Debug, Clone, Default)]
-pub struct WhenDurable(Option<Arc<Mutex<Option<oneshot::Sender<()>>>>>);
+pub struct WhenDurable(Option<Told>);
+
+/// Who wants to know.
+#[derive(Debug, Clone)]
+enum Told {
+    /// Somebody who waits here.
+    Here(Arc<Mutex<Option<oneshot::Sender<()>>>>),
+    /// Whoever filed the request with this number.
+    Request(u64),
+}
 
 impl WhenDurable {
     /// A signal, and where to wait for it. The wait fails when the seat was lost before.
     pub fn new() -> (Self, oneshot::Receiver<()>) {
         let (sender, receiver) = oneshot::channel();
-        (Self(Some(Arc::new(Mutex::new(Some(sender))))), receiver)
+        (Self(Some(Told::Here(Arc::new(Mutex::new(Some(sender)))))), receiver)
+    }
+
+    /// The answer came by a request, which is answered in the same commit.
+    pub(crate) fn for_request(number: u64) -> Self {
+        Self(Some(Told::Request(number)))
+    }
+
+    /// The request that it came by.
+    pub(crate) fn request(&self) -> Option<u64> {
+        if let Some(Told::Request(number)) = &self.0 { Some(*number) } else { None }
     }
 
     pub(crate) fn is_wanted(&self) -> bool {
@@ -108,8 +131,8 @@ impl WhenDurable {
     }
 
     pub(crate) fn tell(&self) {
-        let sender = self.0.as_ref().and_then(|shared| shared.lock().take());
-        if let Some(sender) = sender {
+        let Some(Told::Here(shared)) = &self.0 else { return };
+        if let Some(sender) = shared.lock().take() {
             // Whoever asked may have gone.
             let _gone = sender.send(());
         }

@@ -24,6 +24,10 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
+    pub(crate) fn new(event: Event, sided: bool) -> Self {
+        Self { event, sided: AtomicBool::new(sided), ended: AtomicBool::new(false) }
+    }
+
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
@@ -59,6 +63,10 @@ pub(crate) struct Memo {
     pub(crate) more: bool,
     /// Events that ended and are not durable yet, while the lane went on.
     pub(crate) ahead: u32,
+    /// Since when its head could run; kept only while batches wait to be full.
+    pub(crate) runnable_since: Option<Steady>,
+    /// Its batch waits to be full.
+    pub(crate) batch_waits: bool,
 }
 
 #[derive(Debug)]
@@ -68,6 +76,8 @@ pub(crate) struct Book {
     bytes: usize,
     /// Whether events run together with the head of their lane.
     batches: bool,
+    /// Whether batches wait to be full.
+    gathers: bool,
 }
 
 /// The lane of an event.
@@ -79,7 +89,29 @@ impl Book {
     /// `batches`: whether events run together with the head of their lane.
     pub(crate) fn new(batches: bool) -> Self {
         let settings = Settings { mode: Mode::Queue, concurrency: usize::MAX, ..Settings::default() };
-        Self { table: Table::new(settings), memos: HashMap::new(), bytes: 0, batches }
+        Self { table: Table::new(settings), memos: HashMap::new(), bytes: 0, batches, gathers: false }
+    }
+
+    /// Events may run together with the head of their lane.
+    pub(crate) fn run_batches(&mut self) {
+        self.batches = true;
+    }
+
+    /// Batches wait to be full: since when a head could run is noted.
+    pub(crate) fn gather_batches(&mut self) {
+        self.gathers = true;
+    }
+
+    /// The head of a lane can run from now on, if there is one.
+    pub(crate) fn is_runnable(&mut self, lane: &LaneName, now: Now) {
+        if self.gathers && self.table.len_of(lane) > 0 {
+            self.memo_mut(lane).runnable_since = Some(now.steady);
+        }
+    }
+
+    /// Lanes whose head may start.
+    pub(crate) fn ready(&self) -> usize {
+        self.table.ready()
     }
 
     /// Events in memory.
@@ -119,13 +151,13 @@ impl Book {
 
     pub(crate) fn push(&mut self, lane: LaneName, event: Event, sided: bool, now: Now) {
         self.bytes += size(&event);
+        if self.gathers && self.table.len_of(&lane) == 0 {
+            self.memo_mut(&lane).runnable_since = Some(now.steady);
+        }
         if sided {
             self.memo_mut(&lane).sided += 1;
         }
-        let mut arrival = Arrival::new(
-            lane,
-            Arc::new(Waiting { event, sided: AtomicBool::new(sided), ended: AtomicBool::new(false) }),
-        );
+        let mut arrival = Arrival::new(lane, Arc::new(Waiting::new(event, sided)));
         arrival.priority = priority(arrival.payload.event.priority);
         arrival.expires = arrival.payload.event.expires_at.map(|at| tick_of(at, now));
         self.table.push(arrival);
@@ -147,6 +179,11 @@ impl Book {
 
     pub(crate) fn start(&mut self, now: Now) -> Option<LaneTurn> {
         self.table.start(now.tick())
+    }
+
+    /// Starts the head of this lane out of its turn.
+    pub(crate) fn start_lane(&mut self, lane: &LaneName, now: Now) -> Option<LaneTurn> {
+        self.table.start_lane(lane, now.tick())
     }
 
     /// The events behind the running one of a lane, in order.

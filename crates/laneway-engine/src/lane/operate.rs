@@ -5,17 +5,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use laneway_core::limits::RESULT_INLINE_BYTES_MAX;
 use laneway_core::store::{Query, RedriveTo, Request, RequestOp, Reset, Rows};
 use laneway_core::{
-    EventId, Key, LaneName, Partition, ProcessorId, Seat, Shard, Store, StoreError, TokenId, Topic, Wakeups,
+    EventId, Key, LaneName, Partition, ProcessorId, Refusal, Seat, Shard, Steady, Store, StoreError, TokenId,
+    Topic, Wakeups,
 };
 
+use super::answer::{Answer, UnknownAnswer};
+use crate::handler::{ClaimError, ClaimToken, LaneAnswer, Settlement, encode_answer};
 use crate::log::{Catalogue, CatalogueError};
 use crate::service::Env;
 
 /// How soon, and how seldom, somebody who waits for a request looks again.
 const LOOK_AFTER: Duration = Duration::from_millis(1);
 const LOOK_AFTER_MAX: Duration = Duration::from_millis(100);
+
+/// How long a worker waits for the owner of another seat to decide.
+const DECIDED_WITHIN: Duration = Duration::from_secs(20);
 
 /// Steers lanes and processors. Cheap to clone.
 #[derive(Clone)]
@@ -33,6 +40,10 @@ pub struct Filed {
     pub seat: Seat,
     /// Its number there.
     pub number: u64,
+    /// Its token, by which the answer is remembered.
+    pub token: TokenId,
+    /// It had been filed before.
+    pub repeated: bool,
 }
 
 /// Why nothing was asked.
@@ -88,6 +99,16 @@ impl Operator {
         self.ask_lane(processor, key, |lane| RequestOp::Redrive { id, lane, to }).await
     }
 
+    /// Forgets dead letters of a lane for good: one, or all.
+    pub async fn discard(
+        &self,
+        processor: &str,
+        key: &Key,
+        id: Option<EventId>,
+    ) -> Result<Filed, OperateError> {
+        self.ask_lane(processor, key, |lane| RequestOp::Discard { id, lane }).await
+    }
+
     /// Stops a processor everywhere; what runs goes on.
     pub async fn pause(&self, processor: &str, by: &str) -> Result<Vec<Filed>, OperateError> {
         let by = Bytes::copy_from_slice(by.as_bytes());
@@ -132,7 +153,52 @@ impl Operator {
     pub async fn file(&self, seat: Seat, token: TokenId, op: RequestOp) -> Result<Filed, OperateError> {
         let accepted = self.store.request(Request { seat, token, op }).await?;
         self.wakeups.announce(Topic::Seat(seat)).await?;
-        Ok(Filed { seat, number: accepted.number })
+        Ok(Filed { seat, number: accepted.number, token, repeated: accepted.repeated })
+    }
+
+    /// What the owner said to a request, waiting for it at most so long; nothing while it has not decided.
+    pub async fn answer(&self, filed: Filed, within: Duration) -> Result<Option<Answer>, OperateError> {
+        if !self.wait(&[filed], within).await? {
+            return Ok(None);
+        }
+        let before = TokenId(filed.token.0.wrapping_sub(1));
+        let after = (filed.token.0 > 0).then_some(before);
+        let Rows::Tokens(rows) = self.store.query(Query::Tokens(filed.seat, after, 1)).await? else {
+            return Err(corrupt("the store answered another list than tokens".to_owned()).into());
+        };
+        // A token is remembered for a day, an answer of before there were any is empty.
+        let found = rows.into_iter().find(|row| row.token == filed.token && !row.answer.is_empty());
+        let Some(row) = found else { return Ok(None) };
+        let text = String::from_utf8_lossy(&row.answer);
+        text.parse().map(Some).map_err(|unknown: UnknownAnswer| corrupt(unknown.to_string()).into())
+    }
+
+    /// Settles a claim of a remote worker with the owner of its seat, from whatever node. Answers when that is durable.
+    pub async fn settle(&self, token: &str, answer: &LaneAnswer) -> Result<Settlement, ClaimError> {
+        let claim: ClaimToken = token.parse()?;
+        let answer = encode_answer(answer)?;
+        Refusal::check_max("answer bytes", answer.len(), RESULT_INLINE_BYTES_MAX)?;
+        let op = RequestOp::Settle { claim: Bytes::copy_from_slice(token.as_bytes()), answer };
+        let filed = self.file(claim.seat, claim.settle_token(), op).await?;
+        match self.answer(filed, DECIDED_WITHIN).await? {
+            Some(Answer::Applied) if !filed.repeated => Ok(Settlement::Accepted),
+            Some(Answer::Applied | Answer::Already) => Ok(Settlement::Already(None)),
+            Some(Answer::Refused(_)) => Err(ClaimError::Lost),
+            None => Err(ClaimError::Undecided),
+        }
+    }
+
+    /// Gives a remote worker more time, from whatever node. Answers until when.
+    pub async fn extend(&self, token: &str, lease: Duration) -> Result<Steady, ClaimError> {
+        let claim: ClaimToken = token.parse()?;
+        let expires = self.env.now().steady.after(lease);
+        let op = RequestOp::Extend { claim: Bytes::copy_from_slice(token.as_bytes()), lease };
+        let filed = self.file(claim.seat, self.env.token(), op).await?;
+        match self.answer(filed, DECIDED_WITHIN).await? {
+            Some(Answer::Applied) => Ok(expires),
+            Some(Answer::Already | Answer::Refused(_)) => Err(ClaimError::Lost),
+            None => Err(ClaimError::Undecided),
+        }
     }
 
     /// Waits until the owners have applied these requests, at most for so long; answers whether they have.
@@ -151,7 +217,7 @@ impl Operator {
         Ok(true)
     }
 
-    async fn is_open(&self, Filed { seat, number }: Filed) -> Result<bool, StoreError> {
+    async fn is_open(&self, Filed { seat, number, .. }: Filed) -> Result<bool, StoreError> {
         match self.store.query(Query::Requests(seat, number - 1, 1)).await? {
             Rows::Requests(rows) => Ok(rows.first().is_some_and(|row| row.number == number)),
             _ => {
@@ -159,6 +225,10 @@ impl Operator {
             }
         }
     }
+}
+
+fn corrupt(what: String) -> StoreError {
+    StoreError::Corrupt { what }
 }
 
 impl std::fmt::Debug for Operator {

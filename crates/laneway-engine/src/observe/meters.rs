@@ -11,6 +11,7 @@ pub(crate) struct Meters {
     ended: [Counter; Terminal::ALL.len()],
     retried: Counter,
     parked: Counter,
+    discarded: Counter,
     superseded: Counter,
     duration: Histogram,
     age: Histogram,
@@ -24,6 +25,8 @@ pub(crate) struct Tally {
     pub(crate) ended: [u64; Terminal::ALL.len()],
     pub(crate) retried: u64,
     pub(crate) parked: u64,
+    /// Dead letters that were forgotten on request.
+    pub(crate) discarded: u64,
     /// From append to end, of events that are done.
     pub(crate) ages: Vec<Duration>,
 }
@@ -50,6 +53,7 @@ impl Meters {
             ended: Terminal::ALL.map(|end| with(end.to_string())),
             retried: with("retry".to_owned()),
             parked: with("parked".to_owned()),
+            discarded: metrics::counter!("laneway_dead_letters_discarded_total", &labels),
             superseded: metrics::counter!("laneway_superseded_total", &labels),
             duration: metrics::histogram!("laneway_process_duration_seconds", &labels),
             age: metrics::histogram!("laneway_event_age_seconds", &labels),
@@ -72,6 +76,7 @@ impl Meters {
         self.superseded.increment(tally.ended[Terminal::Superseded as usize]);
         self.retried.increment(tally.retried);
         self.parked.increment(tally.parked);
+        self.discarded.increment(tally.discarded);
         tally.ages.iter().for_each(|age| self.age.record(age.as_secs_f64()));
         #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
         {

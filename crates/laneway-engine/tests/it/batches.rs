@@ -20,7 +20,7 @@ async fn lane_batch_is_done_as_far_as_it_came() {
     world.send(&[("ann", "1"), ("ann", "2")]).await;
     world.send(&[("ann", "bad"), ("ann", "4")]).await;
     let policy = Policy { max_attempts: 2, ..Policy::default() };
-    let batch = Batch::Lane { max: 10 };
+    let batch = Batch::lane(10);
     world.process_with(ProcessorSettings { batch, policy, ..ProcessorSettings::default() }, until_bad).await;
     assert_eq!(world.nexts(4).await, ["1", "2", "bad", "4"], "one call for the whole lane");
     assert_eq!(world.nexts(2).await, ["bad", "4"], "the rest again, from the one that failed");
@@ -34,7 +34,7 @@ async fn batch_over_lanes_has_one_outcome_per_lane() {
         on_failure: laneway_engine::handler::OnFailure::DeadLetter,
         ..Policy::default()
     };
-    let batch = Batch::Lanes { max: 10 };
+    let batch = Batch::lanes(10);
     world.process_with(ProcessorSettings { batch, policy, ..ProcessorSettings::default() }, until_bad).await;
     let good = world.submit("ann", "good").await;
     let bad = world.submit("bob", "bad").await;

@@ -4,13 +4,19 @@ use std::time::Duration;
 
 use laneway_core::{Mode, Status, Terminal};
 use laneway_engine::ProcessorSettings;
-use laneway_engine::handler::{ClaimLost, ClaimWish, LaneAnswer, Retry};
+use laneway_engine::handler::{ClaimError, ClaimWish, LaneAnswer, Outcome, Retry, Settlement};
 
 use crate::seam;
 use crate::world::World;
 
 fn wish() -> ClaimWish {
-    ClaimWish { lanes: 10, events: 1, lease: Duration::from_secs(30), wait: Duration::from_secs(20) }
+    ClaimWish {
+        lanes: 10,
+        events: 1,
+        lease: Duration::from_secs(30),
+        wait: Duration::from_secs(20),
+        ..ClaimWish::default()
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -26,7 +32,8 @@ async fn worker_claims_heads_of_lanes_and_settles_them_with_a_result() {
     let done = LaneAnswer::done(Some("paid".into()));
     desk.settle(&claims[0].token, done.clone()).await.expect("it is ours");
     assert_eq!(world.settled(first).await.status(), Status::Ended(Terminal::Done));
-    assert_eq!(desk.settle(&claims[0].token, done.clone()).await, Err(ClaimLost), "settled before");
+    let again = desk.settle(&claims[0].token, done.clone()).await.expect("it was ours");
+    assert_eq!(again, Settlement::Already(Some(Outcome { done: 1, failed: false })));
     let claims = desk.claim(wish()).await;
     desk.settle(&claims[0].token, done).await.expect("it is ours");
     assert_eq!(world.settled(second).await.status(), Status::Ended(Terminal::Done));
@@ -54,7 +61,8 @@ async fn silent_worker_loses_its_claim_and_a_higher_fence_runs_the_event() {
     let again = desk.claim(wish()).await.remove(0);
     assert_eq!((lost.run.attempt, again.run.attempt), (1, 2));
     assert!(lost.run.fence.to_string() < again.run.fence.to_string());
-    assert_eq!(desk.settle(&lost.token, LaneAnswer::done(None)).await, Err(ClaimLost));
+    let late = desk.settle(&lost.token, LaneAnswer::done(None)).await;
+    assert!(matches!(late, Err(ClaimError::Lost)), "{late:?}");
     desk.settle(&again.token, LaneAnswer::done(None)).await.expect("it is ours");
     assert_eq!(world.settled(job).await.status(), Status::Ended(Terminal::Done));
 }
@@ -68,7 +76,7 @@ async fn worker_that_extends_keeps_its_claim() {
     let claim = desk.claim(wish()).await.remove(0);
     for _ in 0..4 {
         seam::wait(Duration::from_secs(20)).await;
-        desk.extend(&claim.token, Duration::from_secs(30)).expect("still ours");
+        desk.extend(&claim.token, Duration::from_secs(30)).await.expect("still ours");
     }
     desk.settle(&claim.token, LaneAnswer::done(None)).await.expect("it is ours");
     assert_eq!(world.settled(job).await.status(), Status::Ended(Terminal::Done));

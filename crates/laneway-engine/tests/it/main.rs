@@ -1,12 +1,19 @@
 //! The engine from outside, on the memory store and paused time.
 
 mod batches;
+mod batches_within;
 mod claims;
+mod claims_handed_over;
 mod failures;
+mod faults;
+mod faulty;
 mod latest;
+mod latest_model;
 mod limits;
 mod lists;
 mod order;
+mod own_policy;
+mod requests;
 mod schedules;
 mod seam;
 mod time;

@@ -35,11 +35,15 @@ pub(crate) struct Ran {
 
 impl World {
     pub(crate) async fn new(mode: Mode) -> Self {
+        Self::with_partitions(mode, 2).await
+    }
+
+    pub(crate) async fn with_partitions(mode: Mode, partitions: u32) -> Self {
         let clock = Arc::new(TokioClock::start());
         let env = Env::seeded(clock.clone(), 7);
         let store = Arc::new(MemoryStore::new(clock));
         let world = Self::on(store, env);
-        let settings = StreamSettings { partitions: 2, mode, ..StreamSettings::default() };
+        let settings = StreamSettings { partitions, mode, ..StreamSettings::default() };
         world.engine.define_stream("orders", settings).await.expect("a new stream");
         world
     }
@@ -163,4 +167,10 @@ fn obey(lane: &LaneRun) -> Answer {
 pub(crate) fn draft(key: &str, data: &str) -> Draft {
     let key = (!key.is_empty()).then(|| Key::new(key.to_owned()).expect("a short key"));
     Draft::new(key, Kind::default(), data.to_owned())
+}
+
+impl World {
+    pub(crate) async fn store_query(&self, query: laneway_core::store::Query) -> laneway_core::store::Rows {
+        laneway_core::Store::query(&*self.store, query).await.expect("the store answers")
+    }
 }

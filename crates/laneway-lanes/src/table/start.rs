@@ -52,6 +52,27 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
             return None;
         }
         let place = self.choose()?;
+        Some(self.start_at(place, now))
+    }
+
+    /// Starts the head of this lane out of its turn, also one that backs off. Nothing while the lane runs, is paused or
+    /// has no head.
+    pub fn start_lane(&mut self, key: &K, now: Tick) -> Option<Turn<K, T>> {
+        if self.next_due().is_some_and(|due| due <= now) {
+            self.advance(now);
+        }
+        let place = self.shelf.find(key)?;
+        let lane = &self.shelf[place];
+        if lane.running().is_some() || lane.paused || lane.head().is_none() {
+            return None;
+        }
+        self.unblock(place);
+        self.place(place, Join::Back);
+        let place = self.shelf.find(key)?;
+        Some(self.start_at(place, now))
+    }
+
+    fn start_at(&mut self, place: Place, now: Tick) -> Turn<K, T> {
         // First of all: a key that panics must leave everything as it was.
         let key = self.shelf[place].key.clone();
         self.until_aged = if self.until_aged <= 1 { self.settings.ageing } else { self.until_aged - 1 };
@@ -83,7 +104,7 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
         }
         self.waiting -= 1;
         self.running += 1;
-        Some(turn)
+        turn
     }
 
     /// Takes the head that [`start`](Self::start) would give a turn out of the table, for a key that cannot be cloned.

@@ -10,7 +10,7 @@ use super::item::{Item, ItemId};
 use super::lane::{Lane, ListName, Place};
 use super::latest::Version;
 use super::shelf::{Agenda, Shelf};
-use super::words::{Settings, Tick};
+use super::words::{Priority, Settings, Tick};
 
 /// How an accepted item ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -151,6 +151,14 @@ impl<K: Hash + Eq + Clone, T: Clone> Table<K, T> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Lanes whose head may start.
+    #[must_use]
+    pub fn ready(&self) -> usize {
+        (0..Priority::LEVELS)
+            .map(|level| self.shelf.list_len(ListName::Ready(Priority::of_level(level))))
+            .sum()
     }
 
     /// Whether a call to [`start`](Self::start) would give a turn now, leaving aside what time alone would change.

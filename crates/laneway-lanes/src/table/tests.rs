@@ -12,6 +12,7 @@
 //! | `=a` `^a` | pause, resume the lane |
 //! | `!a` `!a1` | cancel the lane, the item |
 //! | `@9` | time passes up to 9 |
+//! | `*a` | starts the lane out of its turn |
 //!
 //! The expectation lists starts by name (`a1`), ends that no step said (`a1:superseded(a2)`, `:cancelled`,
 //! `:expired`, `:stale`), and requests to stop (`a1:stop`), in order.
@@ -80,6 +81,12 @@ impl Bench {
             "@" => {
                 self.now = tick(rest);
                 self.table.advance(self.now);
+            }
+            "*" => {
+                if let Some(turn) = self.table.start_lane(&lane, self.now) {
+                    self.said.push(turn.payload.clone());
+                    self.running.insert(turn.payload.clone(), turn);
+                }
             }
             _ => panic!("unknown step {step}"),
         }
@@ -195,6 +202,14 @@ fn retried_head_keeps_its_place() {
     check("+a1 +a2 ra1@5 @5 -a1", "a1 a1 a2");
     let bench = check("+a1 ra1@5 @5 ra1@9 @9", "a1 a1 a1");
     assert_eq!(bench.running["a1"].attempt, 3);
+}
+
+#[test]
+fn lane_is_started_out_of_its_turn_unless_it_runs_or_is_paused() {
+    check("+a1 +a2 ra1@5 *a @5 -a1", "a1 a1 a2");
+    check("+a1 +a2 *a", "a1");
+    check("=a +a1 *a *b", "");
+    check("+a1 pa1 *a -a1", "a1 a1");
 }
 
 #[test]

@@ -196,6 +196,32 @@ pub async fn applied_requests_only_grow(bench: &Bench) {
     bench.commit(commit).await;
 }
 
+/// Contract 1.7: an answer is for a request that waits, given once, and short.
+pub async fn answers_are_for_requests_that_wait(bench: &Bench) {
+    let (place, ids, fence) = owned(bench, 1).await;
+    for _ in 0..2 {
+        let op = laneway_core::store::RequestOp::Cancel { id: ids[0] };
+        let request = laneway_core::store::Request { seat: place.seat, token: bench.token(), op };
+        bench.store().request(request).await.expect("a seat that exists");
+    }
+    let answered = |number: u64, length: usize| laneway_core::store::Answered {
+        number,
+        answer: Bytes::from(vec![b'a'; length]),
+    };
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.answers = vec![answered(2, limits::ANSWER_BYTES_MAX)];
+    let fence = bench.commit(commit).await.fence;
+    for wrong in [vec![answered(0, 0)], vec![answered(2, 0)], vec![answered(3, 0)]] {
+        refuse(bench, &place, fence, |commit| commit.answers = wrong.clone()).await;
+    }
+    refuse(bench, &place, fence, |commit| commit.answers = vec![answered(1, 0), answered(1, 0)]).await;
+    let long = answered(1, limits::ANSWER_BYTES_MAX + 1);
+    refuse(bench, &place, fence, |commit| commit.answers = vec![long.clone()]).await;
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.answers = vec![answered(1, 0)];
+    bench.commit(commit).await;
+}
+
 /// Contract 1.1: forwarded emits are counted up, and never above those that were given a number.
 pub async fn forwarded_emits_only_grow(bench: &Bench) {
     let (place, _, fence) = owned(bench, 0).await;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use laneway_core::store::{
     EndRow, JobEnd, JobResult, JobState, Jobs, LaneChange, Promote, Query, Receipt, Request, RequestOp, Rows,
     TicketRow, Ticketed, TokenRow,
@@ -161,7 +162,7 @@ pub async fn tokens_are_listed_with_their_requests(bench: &Bench) {
         let request = Request { seat: place.seat, token, op: RequestOp::Resume { lane: None } };
         let accepted = bench.store().request(request).await.expect("a seat that exists");
         assert!(!accepted.repeated && accepted.number == number, "{accepted:?}");
-        expected.push(TokenRow { token, number, until: None });
+        expected.push(TokenRow { token, number, until: None, answer: Bytes::new() });
     }
     expected.sort_by_key(|row| row.token);
     assert_eq!(paged!(bench, Tokens(place.seat, None), |row| Some(row.token)), expected);

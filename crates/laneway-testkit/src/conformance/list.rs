@@ -180,6 +180,7 @@ macro_rules! __each_case {
                 an_emit_that_no_shard_accepts_is_refused
                 sizes_in_a_commit_are_bounded
                 applied_requests_only_grow
+                answers_are_for_requests_that_wait
                 forwarded_emits_only_grow
                 a_job_end_needs_a_job_of_its_own
                 a_job_end_needs_an_event_that_is_there
@@ -202,6 +203,8 @@ macro_rules! __each_case {
                 a_request_changes_nothing_by_itself
                 the_owner_learns_of_requests
                 waiting_requests_are_paged
+                requests_are_answered_in_any_order
+                an_answer_is_told_by_its_token
                 a_request_to_an_unknown_seat_is_not_found
             }
             jobs {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::store::{Accepted, Query, RedriveTo, Request, RequestOp, Reset};
-use laneway_core::{EventId, ProcessorId, Seat, StartAt, StoreError, limits};
+use laneway_core::store::{Accepted, Answered, Query, RedriveTo, Request, RequestOp, Reset};
+use laneway_core::{EventId, ProcessorId, Seat, StartAt, StoreError, TokenId, limits};
 
 use super::expect::{expect_error, rows};
 use crate::bench::{Bench, lane};
@@ -45,6 +45,7 @@ pub async fn every_wish_is_stored_as_given(bench: &Bench) {
         RequestOp::Redrive { id: None, lane: name, to: RedriveTo::Tail },
         RequestOp::Reset(Reset { start: StartAt::Id(EventId(8)), clear_states: true }),
         RequestOp::Settle { claim: bytes.clone(), answer: bytes.clone() },
+        RequestOp::Discard { id: Some(EventId(9)), lane: lane("discarded") },
         RequestOp::Extend { claim: bytes, lease: Duration::from_secs(9) },
     ];
     let mut tokens = Vec::new();
@@ -56,7 +57,7 @@ pub async fn every_wish_is_stored_as_given(bench: &Bench) {
     let listed = rows!(bench, Query::Requests(place.seat, 0, 100), Requests);
     assert_eq!(listed.iter().map(|row| row.op.clone()).collect::<Vec<_>>(), ops);
     assert_eq!(listed.iter().map(|row| row.token).collect::<Vec<_>>(), tokens);
-    assert_eq!(listed.iter().map(|row| row.number).collect::<Vec<_>>(), (1..=11).collect::<Vec<_>>());
+    assert_eq!(listed.iter().map(|row| row.number).collect::<Vec<_>>(), (1..=12).collect::<Vec<_>>());
 }
 
 /// Contract 1.7: the same token again is the same request.
@@ -154,6 +155,59 @@ pub async fn waiting_requests_are_paged(bench: &Bench) {
     assert_eq!(numbers(0, 10).await, [3, 4, 5]);
     assert_eq!(numbers(0, 2).await, [3, 4]);
     assert_eq!(numbers(4, 10).await, [5]);
+}
+
+/// Contract 1.7: a request that has to wait does not keep the others from having their effect.
+pub async fn requests_are_answered_in_any_order(bench: &Bench) {
+    let place = bench.place().await;
+    let requests: Vec<Request> = (0..4).map(|_| cancel(bench, place.seat)).collect();
+    for request in &requests {
+        file(bench, request.clone()).await;
+    }
+    let fence = bench.seize(place.seat).await.progress.fence;
+    let open = async || {
+        let rows = rows!(bench, Query::Requests(place.seat, 0, 10), Requests);
+        let counts = rows!(bench, Query::Counts(place.shard), Counts);
+        let counted = counts.seats.iter().find(|(processor, _)| *processor == place.seat.processor);
+        assert_eq!(counted.map(|(_, counts)| counts[3]), Some(rows.len() as u64));
+        rows.iter().map(|row| row.number).collect::<Vec<_>>()
+    };
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.answers = vec![Answered { number: 3, answer: Bytes::from_static(b"late") }];
+    let fence = bench.commit(commit).await.fence;
+    assert_eq!(open().await, [1, 2, 4]);
+    assert_eq!(bench.seat_view(place.seat).await.progress.requests_applied, 0);
+    assert_eq!(file(bench, requests[2].clone()).await, Accepted { number: 3, repeated: true });
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.requests_applied = Some(3);
+    commit.answers = vec![Answered { number: 1, answer: Bytes::new() }];
+    bench.commit(commit).await;
+    assert_eq!(open().await, [4], "those before it have had their effect too");
+    assert_eq!(bench.seat_view(place.seat).await.progress.requests_applied, 3);
+}
+
+/// Contract 1.7: the outcome decided in the commit is kept with the token.
+pub async fn an_answer_is_told_by_its_token(bench: &Bench) {
+    let place = bench.place().await;
+    let requests: Vec<Request> = (0..3).map(|_| cancel(bench, place.seat)).collect();
+    for request in &requests {
+        file(bench, request.clone()).await;
+    }
+    let fence = bench.seize(place.seat).await.progress.fence;
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.requests_applied = Some(2);
+    commit.answers = vec![Answered { number: 2, answer: Bytes::from_static(b"refused") }];
+    bench.commit(commit).await;
+    let told = async |request: &Request| {
+        let before = TokenId(request.token.0 - 1);
+        let rows = rows!(bench, Query::Tokens(place.seat, Some(before), 1), Tokens);
+        let row = rows.into_iter().next().expect("its token is remembered");
+        assert_eq!(row.token, request.token);
+        (row.until.is_some(), row.answer)
+    };
+    assert_eq!(told(&requests[0]).await, (true, Bytes::new()));
+    assert_eq!(told(&requests[1]).await, (true, Bytes::from_static(b"refused")));
+    assert_eq!(told(&requests[2]).await, (false, Bytes::new()));
 }
 
 /// Contract 2, request: no such seat.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::store::{
-    Append, Commit, Define, JobEnd, JobResult, Jobs, LaneChange, LaneSelect, Lanes, ObjectWrite, Origin,
-    Owner, Promote, Query, Read, ReadFrom, Request, RequestOp, Reset, Seize, Source, Stash, StateWrite, Trim,
+    Answered, Append, Commit, Define, JobEnd, JobResult, Jobs, LaneChange, LaneSelect, Lanes, ObjectWrite,
+    Origin, Owner, Promote, Query, Read, ReadFrom, Request, RequestOp, Reset, Seize, Source, Stash,
+    StateWrite, Trim,
 };
 use laneway_core::{
     BlockKind, CommitId, Delay, DelayMode, Draft, Due, EventId, Fence, Incarnation, JobDraft, JobNumber,
@@ -308,6 +309,10 @@ impl Script {
         }
         commit.forwarded = self.chance(20).then(|| self.seats[at].emitted);
         commit.requests_applied = self.chance(20).then(|| self.seats[at].request_no);
+        if self.chance(20) && self.seats[at].request_no > 0 {
+            let number = self.random.u64(1..=self.seats[at].request_no);
+            commit.answers.push(Answered { number, answer: Bytes::from(number.to_string()) });
+        }
         commit.clean = self.chance(10);
         if self.chance(2) {
             let start = match self.random.u8(0..3) {

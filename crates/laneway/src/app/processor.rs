@@ -155,7 +155,7 @@ impl<'a> Processor<'a> {
             }
             H::need(&mut declaration.needs);
             if H::TAKES_BATCH && declaration.settings.batch == Batch::One {
-                declaration.settings.batch = Batch::Lane { max: BATCH_MAX };
+                declaration.settings.batch = Batch::lane(BATCH_MAX);
             }
             declaration.routes.push((T::KIND, erase(handler)));
         });

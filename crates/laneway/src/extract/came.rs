@@ -89,7 +89,7 @@ pub struct Job<T: JobRecord>(pub T);
 /// # async fn main() -> Result<()> {
 /// let app = Laneway::open("memory:").await?;
 /// let payments = app.stream::<Payment>("payments");
-/// app.processor("insert", &payments, insert).batch(Batch::Lane { max: 500 });
+/// app.processor("insert", &payments, insert).batch(Batch::lane(500));
 /// app.start().await?;
 /// # app.stop(secs(5)).await;
 /// # Ok(()) }

@@ -92,7 +92,7 @@ async fn events_of_a_lane_batch_pass_the_state_on() {
     let app = App::new();
     let (steps, _) = (app.stream::<Step>("steps").partitions(1), app.stream::<Note>("notes"));
     steps.send_many(&["a", "b", "c"].map(|what| step("x", what))).await.expect("sent");
-    app.processor("write", &steps, write).batch(Batch::Lane { max: 10 });
+    app.processor("write", &steps, write).batch(Batch::lane(10));
     app.start().await.expect("it starts");
     let job = steps.submit_as::<String>(&step("x", "d")).await.expect("submitted");
     assert_eq!(job.wait(secs(10)).await.expect("done"), "abcd");

@@ -1,7 +1,7 @@
 //! Requests and their tokens in bytes.
 
 use laneway_core::store::{RedriveTo, RequestOp, Reset};
-use laneway_core::{EventId, LaneName, StartAt, Timestamp, TokenId};
+use laneway_core::{Bytes, EventId, LaneName, StartAt, Timestamp, TokenId};
 
 use super::{Decoder, Encoder, Malformed, Stored};
 
@@ -13,11 +13,13 @@ pub(crate) struct Filed {
 }
 
 /// What is remembered of a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) number: u64,
     /// Until when; no end while the request had no effect.
     pub(crate) until: Option<Timestamp>,
+    /// What the owner said; rows of before there were answers end here.
+    pub(crate) answer: Bytes,
 }
 
 impl Stored for Token {
@@ -26,10 +28,15 @@ impl Stored for Token {
     fn encode(&self, out: &mut Vec<u8>) {
         out.varint(self.number);
         out.optional(self.until.map(|until| until.0));
+        if !self.answer.is_empty() {
+            out.bytes(&self.answer);
+        }
     }
 
     fn decode(from: &mut Decoder) -> Result<Self, Malformed> {
-        Ok(Self { number: from.varint()?, until: from.optional()?.map(Timestamp) })
+        let (number, until) = (from.varint()?, from.optional()?.map(Timestamp));
+        let answer = if from.is_empty() { Bytes::new() } else { from.bytes()? };
+        Ok(Self { number, until, answer })
     }
 }
 
@@ -105,6 +112,11 @@ impl Stored for RequestOp {
                 out.bytes(claim);
                 out.duration(*lease);
             }
+            Self::Discard { id, lane } => {
+                out.u8(10);
+                out.optional(id.map(|id| id.0));
+                lane.encode(out);
+            }
         }
     }
 
@@ -123,6 +135,7 @@ impl Stored for RequestOp {
             7 => Self::Reset(Reset::decode(from)?),
             8 => Self::Settle { claim: from.bytes()?, answer: from.bytes()? },
             9 => Self::Extend { claim: from.bytes()?, lease: from.duration()? },
+            10 => Self::Discard { id: from.optional()?.map(EventId), lane: LaneName::decode(from)? },
             _ => return Err(Malformed),
         })
     }

@@ -187,6 +187,7 @@ fn op() -> impl Strategy<Value = RequestOp> {
         reset().prop_map(RequestOp::Reset),
         (bytes(), bytes()).prop_map(|(claim, answer)| RequestOp::Settle { claim, answer }),
         (bytes(), duration()).prop_map(|(claim, lease)| RequestOp::Extend { claim, lease }),
+        (option::of(id()), lane_name()).prop_map(|(id, lane)| RequestOp::Discard { id, lane }),
     ]
 }
 
@@ -351,7 +352,8 @@ families! {
     lane_names: LaneName = lane_name();
     lane_records: LaneRecord = record();
     requests: Filed = (any::<u128>(), op()).prop_map(|(token, op)| Filed { token: TokenId(token), op });
-    tokens: Token = (any::<u64>(), option::of(time())).prop_map(|(number, until)| Token { number, until });
+    tokens: Token = (any::<u64>(), option::of(time()), bytes())
+        .prop_map(|(number, until, answer)| Token { number, until, answer });
     job_ends: StoredEnd = stored_end();
     scheduled_jobs: ScheduledJob =
         prop_oneof![id().prop_map(ScheduledJob::Joined), stored_end().prop_map(ScheduledJob::Ended)];

@@ -1,0 +1,219 @@
+//! The requests of a seat: which have been looked at, and which of those have to wait.
+//!
+//! Requests are looked at in the order of their numbers. One that has to wait steps aside, so that the others go on; it
+//! stays filed in the store, which makes it survive a restart, and is looked at again when what it waits for has come.
+//! Only its number is in memory, and only so many of them.
+//!
+//! Invariant: every number up to `seen` was answered or waits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use laneway_core::limits::PAGE_MAX;
+use laneway_core::{EventId, LaneName};
+
+/// Requests that may wait before the ones behind them wait too.
+const WAITING_MAX: usize = 4_096;
+
+/// What a request waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Until {
+    /// The window reaches this event.
+    Window(EventId),
+    /// Something of this lane becomes durable, or its run is over.
+    Lane(LaneName),
+    /// Nothing runs any more. No other request is looked at before it.
+    Quiet,
+}
+
+/// How far the requests of a seat are.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    /// Highest number known to exist.
+    filed: u64,
+    /// Highest number that was looked at.
+    seen: u64,
+    waiting: BTreeMap<u64, Until>,
+    /// Those of the waiting that are to be looked at again.
+    again: BTreeSet<u64>,
+    /// The nearest event that a request waits for.
+    nearest: Option<EventId>,
+    /// What the store was told: all up to this had their effect.
+    told: u64,
+}
+
+impl Requests {
+    pub(super) fn new(filed: u64, applied: u64) -> Self {
+        Self { filed, seen: applied, told: applied, ..Self::default() }
+    }
+
+    /// So many are known to exist.
+    pub(super) fn filed(&mut self, number: u64) {
+        self.filed = self.filed.max(number);
+    }
+
+    /// The number after which the next request is to be fetched.
+    pub(super) fn wanted(&self) -> Option<u64> {
+        if let Some(again) = self.again.first() {
+            return Some(again - 1);
+        }
+        let full = self.waiting.len() >= WAITING_MAX;
+        let alone = self.waiting.values().any(|until| *until == Until::Quiet);
+        (self.filed > self.seen && !full && !alone).then_some(self.seen)
+    }
+
+    /// There was no request after all.
+    pub(super) fn nothing_found(&mut self) {
+        match self.again.pop_first() {
+            Some(gone) => self.forget(gone),
+            None => self.filed = self.seen,
+        }
+    }
+
+    /// A request was fetched. Answers whether it still has to have its effect.
+    pub(super) fn found(&mut self, number: u64) -> bool {
+        while let Some(gone) = self.again.first().copied().filter(|again| *again < number) {
+            self.again.remove(&gone);
+            self.forget(gone);
+        }
+        number > self.seen || self.waiting.contains_key(&number)
+    }
+
+    /// It had its effect.
+    pub(super) fn answered(&mut self, number: u64) {
+        self.seen = self.seen.max(number);
+        self.again.remove(&number);
+        self.forget(number);
+    }
+
+    /// It has to wait.
+    pub(super) fn put_off(&mut self, number: u64, until: Until) {
+        self.seen = self.seen.max(number);
+        self.again.remove(&number);
+        if let Until::Window(id) = until {
+            self.nearest = Some(self.nearest.map_or(id, |nearest| nearest.min(id)));
+        }
+        self.waiting.insert(number, until);
+    }
+
+    fn forget(&mut self, number: u64) {
+        if let Some(Until::Window(_)) = self.waiting.remove(&number) {
+            self.find_nearest();
+        }
+    }
+
+    /// The window has come as far as this.
+    pub(super) fn reached(&mut self, ceiling: EventId) {
+        if self.nearest.is_none_or(|nearest| nearest > ceiling) {
+            return;
+        }
+        let near = |until: &Until| matches!(until, Until::Window(id) if *id <= ceiling);
+        let near = self.waiting.iter().filter(|(_, until)| near(until)).map(|(number, _)| *number);
+        self.again.extend(near.collect::<Vec<_>>());
+        self.find_nearest();
+    }
+
+    /// The nearest event that is waited for, apart from those that are looked at again anyway.
+    fn find_nearest(&mut self) {
+        let far = self.waiting.iter().filter(|(number, _)| !self.again.contains(*number));
+        self.nearest =
+            far.filter_map(|(_, until)| if let Until::Window(id) = until { Some(*id) } else { None }).min();
+    }
+
+    /// Something of this lane is durable, or its run is over.
+    pub(super) fn moved(&mut self, lane: &LaneName) {
+        if !self.waiting.is_empty() {
+            self.look_again(|until| matches!(until, Until::Lane(waited) if waited == lane));
+        }
+    }
+
+    /// A run is over, or a commit durable.
+    pub(super) fn quieter(&mut self) {
+        if !self.waiting.is_empty() {
+            self.look_again(|until| *until == Until::Quiet);
+        }
+    }
+
+    fn look_again(&mut self, chosen: impl Fn(&Until) -> bool) {
+        let chosen = self.waiting.iter().filter(|(_, until)| chosen(until)).map(|(number, _)| *number);
+        self.again.extend(chosen.collect::<Vec<_>>());
+    }
+
+    /// Up to which number all had their effect, if the store does not know it yet. No further than one commit may say.
+    pub(super) fn applied_now(&mut self) -> Option<u64> {
+        let all = self.waiting.first_key_value().map_or(self.seen, |(first, _)| first - 1);
+        let next = all.min(self.told + PAGE_MAX as u64);
+        (next > self.told).then(|| {
+            self.told = next;
+            next
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane() -> LaneName {
+        LaneName::Event(EventId(7))
+    }
+
+    #[test]
+    fn one_that_waits_does_not_keep_the_next_from_being_looked_at() {
+        let mut requests = Requests::new(3, 0);
+        assert!(requests.found(1));
+        requests.put_off(1, Until::Window(EventId(100)));
+        assert_eq!((requests.wanted(), requests.applied_now()), (Some(1), None));
+        requests.answered(2);
+        requests.answered(3);
+        assert_eq!((requests.wanted(), requests.applied_now()), (None, None));
+        requests.reached(EventId(99));
+        assert_eq!(requests.wanted(), None);
+        requests.reached(EventId(100));
+        assert_eq!(requests.wanted(), Some(0));
+        assert!(requests.found(1));
+        requests.answered(1);
+        assert_eq!((requests.wanted(), requests.applied_now()), (None, Some(3)));
+    }
+
+    #[test]
+    fn reset_keeps_the_others_back_until_nothing_runs() {
+        let mut requests = Requests::new(2, 0);
+        requests.put_off(1, Until::Quiet);
+        assert_eq!(requests.wanted(), None);
+        requests.quieter();
+        assert_eq!(requests.wanted(), Some(0));
+    }
+
+    #[test]
+    fn only_the_lane_that_moved_is_looked_at_again() {
+        let mut requests = Requests::new(2, 0);
+        requests.put_off(1, Until::Lane(lane()));
+        requests.put_off(2, Until::Lane(LaneName::Event(EventId(8))));
+        requests.moved(&lane());
+        assert_eq!(requests.wanted(), Some(0));
+        requests.put_off(1, Until::Lane(lane()));
+        assert_eq!(requests.wanted(), None);
+    }
+
+    #[test]
+    fn no_more_wait_than_memory_has_room_for() {
+        let mut requests = Requests::new(1_000_000, 0);
+        for number in 1..=WAITING_MAX as u64 {
+            assert_eq!(requests.wanted(), Some(number - 1));
+            requests.put_off(number, Until::Window(EventId(1_000)));
+        }
+        assert_eq!(requests.wanted(), None);
+        requests.answered(1);
+        assert_eq!(requests.wanted(), Some(WAITING_MAX as u64));
+    }
+
+    #[test]
+    fn one_commit_tells_no_more_than_it_may() {
+        let mut requests = Requests::new(100_000, 0);
+        requests.put_off(1, Until::Lane(lane()));
+        requests.answered(100_000);
+        requests.answered(1);
+        assert_eq!(requests.applied_now(), Some(PAGE_MAX as u64));
+        assert_eq!(requests.applied_now(), Some(2 * PAGE_MAX as u64));
+    }
+}

@@ -1,0 +1,156 @@
+//! A store that panics in a call of one's choice, once: stands for a fault of the engine in the loop that made the call.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use laneway_core::store::{
+    About, Accepted, Append, Appended, Commit, Committed, Define, Defined, JobView, Jobs, LaneView, Lanes,
+    Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
+};
+use laneway_core::{Document, Documents, Result, Shard, Store, Timestamp};
+use laneway_embedded::MemoryStore;
+use parking_lot::Mutex;
+
+/// A call that can be made to panic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// The owner reads its events.
+    Read(Shard),
+    /// Somebody appends to a shard: producers, and the forwarding of emits.
+    Append(Shard),
+    /// A large result is put aside, while a run is settled.
+    Stash,
+    /// Retention looks at a shard.
+    Trim,
+    /// The schedules are listed.
+    List,
+}
+
+pub(crate) struct Faulty {
+    inner: Arc<MemoryStore>,
+    armed: Mutex<Option<Call>>,
+    /// Calls that were let through after a panic, of the kind that panicked.
+    pub(crate) again: AtomicU64,
+    last: Mutex<Option<Call>>,
+}
+
+impl Faulty {
+    pub(crate) fn new(inner: Arc<MemoryStore>) -> Arc<Self> {
+        Arc::new(Self { inner, armed: Mutex::default(), again: AtomicU64::new(0), last: Mutex::default() })
+    }
+
+    /// The next call of this kind panics.
+    pub(crate) fn arm(&self, call: Call) {
+        *self.armed.lock() = Some(call);
+    }
+
+    /// Whether the panic has happened.
+    pub(crate) fn has_panicked(&self) -> bool {
+        self.last.lock().is_some()
+    }
+
+    fn pass(&self, call: Call) {
+        if *self.last.lock() == Some(call) {
+            self.again.fetch_add(1, Ordering::Relaxed);
+        }
+        let fires = {
+            let mut armed = self.armed.lock();
+            let fires = *armed == Some(call);
+            if fires {
+                *armed = None;
+            }
+            fires
+        };
+        if fires {
+            *self.last.lock() = Some(call);
+            panic!("a fault that was asked for in {call:?}");
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Faulty {
+    fn about(&self) -> About {
+        self.inner.about()
+    }
+
+    async fn define(&self, define: Define) -> Result<Defined> {
+        self.inner.define(define).await
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended> {
+        self.pass(Call::Append(append.shard));
+        self.inner.append(append).await
+    }
+
+    async fn promote(&self, promote: Promote) -> Result<Promoted> {
+        self.inner.promote(promote).await
+    }
+
+    async fn read(&self, read: Read) -> Result<Page> {
+        if read.processor.is_some() {
+            self.pass(Call::Read(read.shard));
+        }
+        self.inner.read(read).await
+    }
+
+    async fn seize(&self, seize: Seize) -> Result<Resume> {
+        self.inner.seize(seize).await
+    }
+
+    async fn lanes(&self, lanes: Lanes) -> Result<Vec<LaneView>> {
+        self.inner.lanes(lanes).await
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed> {
+        self.inner.commit(commit).await
+    }
+
+    async fn request(&self, request: Request) -> Result<Accepted> {
+        self.inner.request(request).await
+    }
+
+    async fn jobs(&self, jobs: Jobs) -> Result<Vec<JobView>> {
+        self.inner.jobs(jobs).await
+    }
+
+    async fn stash(&self, stash: Stash) -> Result<()> {
+        self.pass(Call::Stash);
+        self.inner.stash(stash).await
+    }
+
+    async fn query(&self, query: Query) -> Result<Rows> {
+        self.inner.query(query).await
+    }
+
+    async fn trim(&self, trim: Trim) -> Result<Trimmed> {
+        self.pass(Call::Trim);
+        self.inner.trim(trim).await
+    }
+}
+
+#[async_trait]
+impl Documents for Faulty {
+    async fn get(&self, name: &str) -> Result<Option<Document>> {
+        self.inner.get(name).await
+    }
+
+    async fn put(&self, name: &str, expect: Option<u64>, bytes: Bytes) -> Result<u64> {
+        self.inner.put(name, expect, bytes).await
+    }
+
+    async fn delete(&self, name: &str, expect: u64) -> Result<()> {
+        self.inner.delete(name, expect).await
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<Document>> {
+        self.pass(Call::List);
+        self.inner.list(prefix).await
+    }
+
+    async fn clock(&self) -> Result<Option<Timestamp>> {
+        self.inner.clock().await
+    }
+}
