@@ -414,9 +414,12 @@ impl Loop {
         let expiry = self.seat.next_expiry();
         let read = (self.read_after > now.steady).then_some(self.read_after);
         let rate = self.seat.next_by_rate(now);
-        let due = self.lanes_due_at.filter(|_| self.loading.is_none());
+        // What cannot be asked for now must not wake the loop: it would turn without end until it can.
+        let may_load = self.loading.is_none() && !self.seat.is_draining() && self.seat.may_look_for_due();
+        let due = self.lanes_due_at.filter(|_| may_load).map(|at| at.max(self.read_after));
+        let promote = self.promote_at.filter(|_| self.promoting.is_none()).map(|at| at.max(self.read_after));
         let long = self.seat.next_long_run().filter(|_| self.commit.is_none());
-        let times = [self.promote_at, due, expiry, read, long, rate];
+        let times = [promote, due, expiry, read, long, rate];
         times.into_iter().flatten().fold(self.look_at, Steady::min)
     }
 
