@@ -9,6 +9,7 @@
 //! it), `net` (what happens to calls), `record` and `judge` (what is written down, and what must hold), `plant` (the
 //! twelve bugs that must be found).
 
+mod bell;
 mod clients;
 mod handler;
 mod judge;

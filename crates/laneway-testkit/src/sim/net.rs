@@ -259,7 +259,12 @@ impl Store for Net {
     }
 
     async fn read(&self, read: Read) -> Result<Page> {
-        plainly!(self, store.read(read), Kind::Reads)
+        let (shard, answer) = (read.shard, plainly!(self, store.read(read), Kind::Reads));
+        // A planted bug may write when somebody reads.
+        if self.world.is_planted() {
+            self.world.record_joined(shard).await;
+        }
+        answer
     }
 
     async fn seize(&self, seize: Seize) -> Result<Resume> {
@@ -286,7 +291,12 @@ impl Store for Net {
             Box::pin(async move {
                 let answer = store.commit((*commit).clone()).await;
                 let seen = answer.as_ref().map(|committed| *committed).map_err(Refused::from);
+                let (shard, ended) = (commit.seat.shard, commit.jobs.iter().map(|end| end.id));
+                let jobs = world.log.judge(|judge| judge.jobs_of(shard, ended));
                 world.log.push(Record::Commit { by, commit, answer: seen });
+                if answer.is_ok() {
+                    jobs.into_iter().for_each(|job| world.bell.ring(Topic::Job(job)));
+                }
                 answer
             })
         };
@@ -299,7 +309,9 @@ impl Store for Net {
             Box::pin(async move {
                 let answer = store.request(request.clone()).await;
                 let seen = answer.as_ref().map(|accepted| accepted.number).map_err(Refused::from);
+                let seat = request.seat;
                 world.log.push(Record::Request { by, request, answer: seen });
+                world.bell.ring(Topic::Seat(seat));
                 answer
             })
         };
@@ -354,13 +366,16 @@ impl Documents for Net {
 #[async_trait]
 impl Wakeups for Net {
     async fn announce(&self, topic: Topic) -> Result<()> {
-        if self.is_deaf() { Ok(()) } else { self.below.wakeups.announce(topic).await }
+        if !self.is_deaf() {
+            self.world.bell.ring(topic);
+        }
+        Ok(())
     }
 
     async fn wait(&self, topic: Topic, seen: u64) -> Result<u64> {
         let mut seen = seen;
         loop {
-            seen = self.below.wakeups.wait(topic, seen).await?;
+            seen = self.world.bell.wait(topic, seen).await;
             if !self.is_deaf() {
                 return Ok(seen);
             }

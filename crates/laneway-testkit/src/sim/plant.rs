@@ -65,6 +65,22 @@ impl Plant {
         Self::RetryAfterSyncError,
         Self::ResultBeforeCommit,
     ];
+
+    /// The invariants that this bug breaks: it counts as found only by one of them.
+    pub fn breaks(self) -> &'static [&'static str] {
+        match self {
+            Self::SkipNonceCheck | Self::SkipHeadCheck | Self::ReleaseWithoutFence => &["S3"],
+            Self::AckBeforeSync | Self::RetryAfterSyncError => &["D1"],
+            // Its own step also takes the owner's place in the count of commits.
+            Self::EmitOutsideTheCommit => &["A1", "A2", "S3"],
+            Self::RescueByIdOnly => &["S2"],
+            Self::LocalClockInExpiry => &["L2"],
+            Self::TermResetOnRelease => &["L1"],
+            Self::TokenPerNode => &["L1", "O2", "S3"],
+            Self::TwoStepRelease => &["S1", "S4", "A1", "O1"],
+            Self::ResultBeforeCommit => &["A3"],
+        }
+    }
 }
 
 /// A store with one of the bugs.

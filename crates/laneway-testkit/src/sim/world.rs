@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use laneway_core::store::{Query, Rows};
-use laneway_core::{Clock, EventId, Partition, Seat, Shard, Steady, StreamInfo};
+use laneway_core::{Clock, EventId, Partition, Seat, Shard, Steady, StreamInfo, Topic};
 use laneway_engine::Stores;
 use parking_lot::Mutex;
 
+use super::bell::Bell;
 use super::judge::Judge;
 use super::life::SimClock;
 use super::node::Node;
@@ -59,6 +60,7 @@ pub(crate) struct World {
     pub(crate) clock: Arc<SimClock>,
     pub(crate) log: Arc<Log>,
     pub(crate) below: Stores,
+    pub(crate) bell: Bell,
     plant: Option<Arc<Planted>>,
     calm: AtomicBool,
     stalled_until: Mutex<Steady>,
@@ -112,6 +114,7 @@ impl World {
             clock,
             log,
             below,
+            bell: Bell::default(),
             plant,
             calm: AtomicBool::new(false),
             stalled_until: Mutex::new(Steady(0)),
@@ -144,6 +147,11 @@ impl World {
         seam::pass(until.since(self.clock.true_now().steady)).await;
     }
 
+    /// Whether one of the bugs is planted.
+    pub(crate) fn is_planted(&self) -> bool {
+        self.plant.is_some()
+    }
+
     /// Writes down what has joined a shard since it was last looked at.
     pub(crate) async fn record_joined(&self, shard: Shard) {
         let after = self.joined.lock().get(&shard).copied().unwrap_or_default();
@@ -152,6 +160,7 @@ impl World {
         let Some(last) = events.last() else { return };
         self.joined.lock().insert(shard, last.id);
         self.log.push(Record::Joined { shard, events });
+        self.bell.ring(Topic::Shard(shard));
     }
 
     async fn go(self: Arc<Self>) {

@@ -93,7 +93,12 @@ impl Judge {
         {
             let lane = self.lanes.get(&(seat.shard, key.clone())).map(Vec::as_slice).unwrap_or_default();
             let before = lane.iter().rev().filter(|before| **before < *first && **before > model.start);
-            if let Some(waits) = before.take(64).find(|before| !model.settled.contains_key(before)) {
+            // What expired has nothing to run, and ends with the next commit.
+            let expired = |id: &EventId| {
+                events.get(id).and_then(|event| event.expires_at).is_some_and(|at| at <= now.calendar)
+            };
+            let open = |before: &&EventId| !model.settled.contains_key(before) && !expired(before);
+            if let Some(waits) = before.take(64).find(open) {
                 faults.push(("O1", format!("seat {seat}: event {first} of {key} runs before {waits}")));
             }
             let state = model.states.get(key).cloned();

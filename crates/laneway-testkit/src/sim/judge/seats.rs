@@ -416,8 +416,11 @@ impl Judge {
     pub(super) fn forget(&mut self, shard: Shard, number: JobNumber) {
         match number {
             JobNumber::Event(id) => drop(self.forgotten.insert((shard, id))),
-            // Its event is not known here; nothing is asked of jobs that were scheduled.
-            JobNumber::Schedule(_) => {}
+            JobNumber::Schedule(ticket) => {
+                let data = self.tickets.get(&(shard, ticket));
+                let event = data.and_then(|data| self.tried.get(data).copied().flatten());
+                self.forgotten.extend(event);
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 //! L2 nothing joins before its time, and the chain.
 
 use laneway_core::store::{Append, Appended, Receipt, Source};
-use laneway_core::{DelayMode, Draft, Event, Shard, StartAfter, Steady};
+use laneway_core::{DelayMode, Draft, Event, EventId, JobId, Shard, StartAfter, Steady};
 
 use super::Judge;
 use crate::sim::life::TrueNow;
@@ -91,6 +91,12 @@ impl Judge {
                 self.acked.push((append.shard, *id, draft.data.clone()));
             }
         }
+    }
+
+    /// The jobs that these events are.
+    pub(crate) fn jobs_of(&self, shard: Shard, ids: impl Iterator<Item = EventId>) -> Vec<JobId> {
+        let events = self.events.get(&shard);
+        ids.filter_map(|id| events?.get(&id)?.job.map(|job| job.id)).collect()
     }
 
     pub(super) fn join(&mut self, now: TrueNow, shard: Shard, events: &[Event]) {
