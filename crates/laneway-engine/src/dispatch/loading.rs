@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use laneway_core::store::{Entry, JobResult, LaneView, Page};
-use laneway_core::{Block, EventId, LaneName, LaneRecord, Terminal};
+use laneway_core::{Block, EventId, LaneName, LaneRecord, Mode, Terminal};
 
 use super::fetch::{Loaded, Wanted};
 use super::seat::Seat;
@@ -92,6 +92,10 @@ impl Seat {
     fn load_lane(&mut self, view: LaneView, events: Page, now: Now) {
         let LaneView { record, state, siding } = view;
         let lane = record.lane.clone();
+        // Every newer event asked for the lane. All have it now: a wish left over would free it when it is next held up.
+        if self.mode == Mode::Latest {
+            self.wanted_lanes.retain(|wanted| *wanted != lane);
+        }
         let memo = self.book.memo_mut(&lane);
         memo.more = siding.len() >= SIDING_CHUNK;
         memo.state = state;
