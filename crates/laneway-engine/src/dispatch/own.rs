@@ -100,7 +100,7 @@ async fn take(
     let records = records(ground, id).await?;
     let mut seat = Seat::new(id, Arc::clone(settings), stream, names, resume, records);
     let now = ground.env.now();
-    for kind in [BlockKind::Running, BlockKind::Claimed] {
+    for kind in [BlockKind::Running, BlockKind::Claimed, BlockKind::Diverting] {
         let mut after = None;
         loop {
             let select = LaneSelect::Blocked { kind: Some(kind), after: after.clone(), limit: PAGE };
