@@ -56,6 +56,10 @@ pub(crate) struct Judge {
     runs: BTreeMap<u64, runs::Going>,
     starts: BTreeMap<(Seat, EventId), u32>,
     helped: BTreeSet<(Seat, LaneName)>,
+    /// Requests that help every lane of a seat, until they are applied.
+    help_for_all: BTreeMap<Seat, u64>,
+    /// Events that somebody asked to end.
+    unwanted: BTreeSet<(Seat, EventId)>,
 }
 
 /// What is known of one life of the process.
@@ -86,6 +90,8 @@ impl Judge {
             runs: BTreeMap::new(),
             starts: BTreeMap::new(),
             helped: BTreeSet::new(),
+            help_for_all: BTreeMap::new(),
+            unwanted: BTreeSet::new(),
         }
     }
 

@@ -93,11 +93,14 @@ impl Judge {
         {
             let lane = self.lanes.get(&(seat.shard, key.clone())).map(Vec::as_slice).unwrap_or_default();
             let before = lane.iter().rev().filter(|before| **before < *first && **before > model.start);
-            // What expired has nothing to run, and ends with the next commit.
+            // What expired or was cancelled has nothing to run, and ends with the next commit.
             let expired = |id: &EventId| {
                 events.get(id).and_then(|event| event.expires_at).is_some_and(|at| at <= now.calendar)
             };
-            let open = |before: &&EventId| !model.settled.contains_key(before) && !expired(before);
+            let open = |before: &&EventId| {
+                let unwanted = self.unwanted.contains(&(seat, **before));
+                !model.settled.contains_key(before) && !expired(before) && !unwanted
+            };
             if let Some(waits) = before.take(64).find(open) {
                 faults.push(("O1", format!("seat {seat}: event {first} of {key} runs before {waits}")));
             }
@@ -122,7 +125,9 @@ impl Judge {
         *started += 1;
         let Some((_, _, (max_attempts, crashes_max))) = self.settings_of(seat) else { return };
         let Some(model) = self.seats.get(&seat) else { return };
-        let helped = self.helped.contains(&(seat, start.lane.clone()));
+        // A run may begin once the owner has read what was asked for, before that is durable.
+        let helped =
+            self.help_for_all.contains_key(&seat) || self.helped.contains(&(seat, start.lane.clone()));
         let record = model.records.get(&start.lane).filter(|record| record.head == Some(first));
         let mut faults = Vec::new();
         if !helped && start.attempt > max_attempts {

@@ -362,6 +362,10 @@ impl Judge {
                     format!("seat {seat}: {applied} of {} requests were applied", model.filed),
                 );
             }
+            if self.help_for_all.get(&seat).is_some_and(|number| *number <= applied) {
+                self.help_for_all.remove(&seat);
+                self.helped.extend(model.records.keys().map(|lane| (seat, lane.clone())));
+            }
             model.applied = applied;
             self.hit("request applied");
         }
@@ -430,13 +434,18 @@ impl Judge {
         let model = self.seats.entry(seat).or_default();
         model.filed = model.filed.max(*number);
         let lane = match &request.op {
-            RequestOp::Retry { lane, .. }
-            | RequestOp::Redrive { lane, .. }
-            | RequestOp::Skip { lane, .. } => lane,
+            RequestOp::Skip { lane, id } => {
+                self.unwanted.insert((seat, *id));
+                lane
+            }
+            RequestOp::Retry { lane, .. } | RequestOp::Redrive { lane, .. } => lane,
             RequestOp::Resume { lane: Some(lane) } => lane,
             RequestOp::Resume { lane: None } | RequestOp::Reset(_) => {
-                let all: Vec<LaneName> = model.records.keys().cloned().collect();
-                self.helped.extend(all.into_iter().map(|lane| (seat, lane)));
+                self.help_for_all.insert(seat, *number);
+                return;
+            }
+            RequestOp::Cancel { id } => {
+                self.unwanted.insert((seat, *id));
                 return;
             }
             _ => return,
