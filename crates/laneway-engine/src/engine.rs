@@ -1,9 +1,9 @@
 //! Puts the parts together; the only file that knows all of them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hashbrown::HashMap;
 use laneway_core::store::Define;
 use laneway_core::{
     Documents, Partition, Refusal, Seat, Store, StoreError, StreamInfo, StreamSettings, Wakeups,
@@ -42,7 +42,7 @@ pub struct Engine {
     jobs: Jobs,
     operator: Operator,
     looker: Looker,
-    running: Arc<Mutex<HashMap<String, Processing>>>,
+    running: Arc<Mutex<BTreeMap<String, Processing>>>,
     schedules: Schedules,
     upkeep: Arc<Mutex<Vec<JoinHandle<()>>>>,
     /// Accused lanes run one at a time, whatever their processor (contract 1.5).
@@ -51,7 +51,8 @@ pub struct Engine {
 
 /// A processor that runs on this node.
 struct Processing {
-    order: watch::Sender<Order>,
+    /// One per seat: who waits for a shared one is woken in an order that nobody can repeat.
+    orders: Vec<watch::Sender<Order>>,
     seats: Vec<JoinHandle<()>>,
 }
 
@@ -242,15 +243,16 @@ impl Engine {
             processor: Arc::clone(&name),
             reports_to: system.filter(|system| *system != info.id),
         };
-        let (order, orders) = watch::channel(Order::Run);
         let settings = Arc::new(settings);
-        let seats = (0..info.settings.partitions).map(|partition| {
-            let seat = Seat { shard: info.shard(Partition(partition)), processor };
-            let (ground, settings) = (Arc::new(ground_of(partition)), Arc::clone(&settings));
-            self.env.spawn(own(ground, seat, settings, Arc::clone(&info), names.clone(), orders.clone()))
-        });
-        let seats = seats.collect();
-        self.running.lock().insert(name.to_string(), Processing { order, seats });
+        let (orders, seats) = (0..info.settings.partitions)
+            .map(|partition| {
+                let (order, orders) = watch::channel(Order::Run);
+                let seat = Seat { shard: info.shard(Partition(partition)), processor };
+                let (ground, settings) = (Arc::new(ground_of(partition)), Arc::clone(&settings));
+                (order, self.env.spawn(own(ground, seat, settings, Arc::clone(&info), names.clone(), orders)))
+            })
+            .unzip();
+        self.running.lock().insert(name.to_string(), Processing { orders, seats });
         Ok(())
     }
 
@@ -277,12 +279,11 @@ impl Engine {
     /// Nothing is lost: what did not finish runs again at the next start.
     pub async fn drain(&self, within: Duration) {
         self.upkeep.lock().drain(..).for_each(|task| task.abort());
-        let running: Vec<Processing> =
-            self.running.lock().drain().map(|(_, processing)| processing).collect();
-        for processing in &running {
-            processing.order.send_replace(Order::Drain);
+        let running: Vec<Processing> = std::mem::take(&mut *self.running.lock()).into_values().collect();
+        let orders: Vec<_> = running.iter().flat_map(|processing| processing.orders.clone()).collect();
+        for order in &orders {
+            order.send_replace(Order::Drain);
         }
-        let orders: Vec<_> = running.iter().map(|processing| processing.order.clone()).collect();
         let all = async {
             for processing in running {
                 for seat in processing.seats {

@@ -1,6 +1,6 @@
 //! The test kit of Laneway: a conformance suite for stores, checkers of histories, and faults to inject.
 //!
-//! It knows the seams of `laneway-core` and no store. A store's own crate depends on it for its tests; so can
+//! It knows the seams of `laneway-core`, the engine, and no store. A store's own crate depends on it for its tests; so can
 //! yours. Write a [`Fixture`] that opens your store, and name it once:
 //!
 //! ```no_run
@@ -36,7 +36,8 @@
 //! ```
 //!
 //! Reading order: [`fixture`] (what you supply), [`mod@bench`] (short words for tests), [`mod@conformance`] (the cases),
-//! [`check`] (invariants of histories), [`fault`] (wrappers that break stores on purpose).
+//! [`check`] (invariants of histories), [`fault`] (wrappers that break stores on purpose), [`sim`] (the engine on
+//! simulated time).
 
 pub mod bench;
 pub mod check;
@@ -44,6 +45,7 @@ pub mod conformance;
 pub mod fault;
 pub mod fixture;
 mod seam;
+pub mod sim;
 mod workload;
 
 pub use bench::Bench;

@@ -1,7 +1,7 @@
 //! The only place where the testkit touches the real world: it starts tasks and bounds waiting.
 //!
-//! Tests never sleep. The one timer here is a guard, so that a store which never answers fails a test by name
-//! instead of hanging the whole run.
+//! Tests never sleep. The one timer of real time here is a guard, so that a store which never answers fails a test by
+//! name instead of hanging the whole run; simulations let paused time pass.
 
 use std::future::Future;
 use std::time::Duration;
@@ -31,4 +31,21 @@ pub(crate) fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 
 #[expect(clippy::disallowed_methods, reason = "a guard against hanging, not a wait")]
 pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(CASE_GUARD, future).await.ok()
+}
+
+/// A runtime for one simulated world: one thread, and time that passes only while everybody waits.
+pub(crate) fn paused_runtime() -> Runtime {
+    Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime needs nothing but a thread")
+}
+
+/// Lets simulated time pass.
+#[expect(clippy::disallowed_methods, reason = "time is paused in simulations")]
+pub(crate) async fn pass(length: Duration) {
+    if !length.is_zero() {
+        tokio::time::sleep(length).await;
+    }
 }

@@ -27,7 +27,7 @@ impl Seat {
         }
         let (commit, after) = self.gathering.take(self.id, self.fence, id());
         let lanes = commit.lanes.iter().map(|change| change.lane.clone()).collect();
-        self.in_flight = Some(InFlight { after, lanes });
+        self.in_flight = Some(InFlight { after, lanes, next_due: self.next_due.take() });
         Some(commit)
     }
 
@@ -54,6 +54,7 @@ impl Seat {
         self.emitted = answer.emitted;
         self.requests.filed(answer.request_no);
         let Some(in_flight) = self.in_flight.take() else { return };
+        self.next_due_durable = in_flight.next_due;
         if let Some(changed) = &mut self.committed_while_loading {
             changed.extend(in_flight.lanes);
         }
@@ -106,6 +107,11 @@ impl Seat {
     fn leave_memory(&mut self, turn: &LaneTurn, now: Now) {
         let lane = &turn.key;
         let block = self.record_of(lane).block;
+        if matches!(block, Some(Block::Diverting { .. }))
+            && self.book.memo(lane).is_some_and(|memo| memo.more)
+        {
+            self.wanted_lanes.push_back(lane.clone());
+        }
         let late = self.book.evict(lane);
         self.book.finish(turn);
         for waiting in late.into_iter().filter(|waiting| !waiting.has_ended()) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use laneway_core::store::{Entry, JobResult, LaneView, Page};
-use laneway_core::{Block, EventId, LaneName, LaneRecord, Terminal};
+use laneway_core::{Block, EventId, LaneName, LaneRecord, Mode, Terminal};
 
 use super::fetch::{Loaded, Wanted};
 use super::seat::Seat;
@@ -25,6 +25,13 @@ impl Seat {
     /// left in the middle of its siding.
     pub(crate) fn resume_lane(&mut self, view: &LaneView, was_clean: bool, now: Now) {
         let lane = view.record.lane.clone();
+        if let Some(Block::Diverting { .. }) = view.record.block {
+            // The owner before had not put all of its siding to the dead letters.
+            if !view.siding.is_empty() {
+                self.wanted_lanes.push_back(lane);
+            }
+            return;
+        }
         let mut record = view.record.clone();
         if !was_clean && record.started {
             record.crashes += 1;
@@ -61,6 +68,11 @@ impl Seat {
         self.gather_record(lane, Some(record));
     }
 
+    /// Lanes could not be loaded: they are still wanted.
+    pub(crate) fn want_again(&mut self, lanes: Vec<LaneName>) {
+        self.wanted_lanes.extend(lanes);
+    }
+
     /// Lanes are being loaded: what changes from now on is newer.
     pub(crate) fn load_sent(&mut self) {
         self.committed_while_loading = Some(BTreeSet::new());
@@ -82,7 +94,10 @@ impl Seat {
                     _ => self.load_lane(view, page, now),
                 }
             } else if loaded.wanted == Wanted::ByName {
-                self.wanted_lanes.push_back(lane.clone());
+                // One that is in memory is what was wanted.
+                if self.book.len_of(lane) == 0 {
+                    self.wanted_lanes.push_back(lane.clone());
+                }
             } else {
                 // One that is in memory was due, and the list of those that are does not know it yet.
                 left_out |= self.book.len_of(lane) == 0;
@@ -91,12 +106,36 @@ impl Seat {
         left_out
     }
 
+    /// More of the siding of a lane that diverts: its events were not in memory when that began.
+    fn divert_sided(&mut self, view: LaneView, events: Page, since: EventId) {
+        let lane = view.record.lane.clone();
+        for entry in events.entries {
+            let id = entry.id();
+            self.gathering.unside(&lane, id);
+            match entry {
+                Entry::Event(event) => self.divert(&event, since),
+                Entry::Superseded { winner, job, .. } => self.end_unread(id, job, End::superseded(winner)),
+            }
+        }
+        self.gather_record(&lane, Some(view.record));
+        if view.siding.len() >= SIDING_CHUNK {
+            self.wanted_lanes.push_back(lane);
+        }
+    }
+
     /// A lane comes into memory: its record as stored, and the first events of its siding.
     ///
     /// `missing` are ids of the siding whose events are gone; there should be none.
     pub(super) fn load_lane(&mut self, view: LaneView, events: Page, now: Now) {
         let LaneView { record, state, siding } = view;
         let lane = record.lane.clone();
+        // Every newer event asked for the lane. All have it now: a wish left over would free it when it is next held up.
+        if self.mode == Mode::Latest {
+            self.wanted_lanes.retain(|wanted| *wanted != lane);
+        }
+        if let Some(Block::Diverting { since }) = record.block {
+            return self.divert_sided(LaneView { record, state, siding }, events, since);
+        }
         let memo = self.book.memo_mut(&lane);
         memo.more = siding.len() >= SIDING_CHUNK;
         memo.state = state;

@@ -104,15 +104,17 @@ async fn take(
     }
     let now = ground.env.now();
     // Claimed lanes are left alone: their workers settle them, or their leases end.
-    let kind = Some(BlockKind::Running);
-    let mut after = None;
-    loop {
-        let select = LaneSelect::Blocked { kind, after: after.clone(), limit: PAGE };
-        let views = ground.store.lanes(Lanes { seat: id, select, siding: 1 }).await?;
-        let Some(last) = views.last() else { return Ok(seat) };
-        after = Some(last.record.lane.clone());
-        views.iter().for_each(|view| seat.resume_lane(view, was_clean, now));
+    for kind in [BlockKind::Running, BlockKind::Diverting] {
+        let mut after = None;
+        loop {
+            let select = LaneSelect::Blocked { kind: Some(kind), after: after.clone(), limit: PAGE };
+            let views = ground.store.lanes(Lanes { seat: id, select, siding: 1 }).await?;
+            let Some(last) = views.last() else { break };
+            after = Some(last.record.lane.clone());
+            views.iter().for_each(|view| seat.resume_lane(view, was_clean, now));
+        }
     }
+    Ok(seat)
 }
 
 async fn seize(ground: &Ground, seat: SeatId) -> Result<Resume> {

@@ -40,9 +40,12 @@ impl Seat {
         if self.gathering.is_enough() { None } else { self.requests.wanted() }
     }
 
-    /// The look-up of a request is on its way: records that change from now on are newer.
+    /// The look-up of a request is on its way: records that change from now on are newer, and so are those whose change
+    /// is not durable yet.
     pub(crate) fn wish_sent(&mut self) {
-        self.changed_since_wish.clear();
+        let mut changed = std::mem::take(&mut self.changed_since_wish);
+        changed.retain(|lane| self.is_changing(lane));
+        self.changed_since_wish = changed;
     }
 
     /// There was no request after all.

@@ -72,6 +72,8 @@ struct Loop {
     page: Option<(Page, Views)>,
     looking_up: Option<BoxFuture<'static, Result<Views>>>,
     loading: Option<BoxFuture<'static, Result<Loaded>>>,
+    /// Lanes that the load under way was asked for by name: they are asked for again when it fails.
+    loading_named: Vec<LaneName>,
     wishing: Option<BoxFuture<'static, Result<Option<Wish>>>>,
     forwarding: Option<BoxFuture<'static, Result<u64>>>,
     promoting: Option<BoxFuture<'static, Result<Promoted>>>,
@@ -110,6 +112,7 @@ pub(crate) async fn run(ground: Arc<Ground>, seat: Seat, mut order: watch::Recei
         page: None,
         looking_up: None,
         loading: None,
+        loading_named: Vec::new(),
         wishing: None,
         forwarding: None,
         promoting: None,
@@ -342,6 +345,7 @@ impl Loop {
         let wanted: Vec<LaneName> = std::iter::from_fn(|| self.seat.next_wanted_lane()).take(64).collect();
         if !wanted.is_empty() {
             self.seat.load_sent();
+            self.loading_named.clone_from(&wanted);
             self.loading = Some(async move { load_named(&*store, id, wanted).await }.boxed());
         } else if self.lanes_due_at.is_some_and(|due| due <= now.steady) && self.seat.may_look_for_due() {
             self.lanes_due_at = None;
@@ -517,6 +521,7 @@ impl Loop {
 
     fn on_loaded(&mut self, loaded: Result<Loaded>) {
         let now = self.ground.env.now();
+        let named = std::mem::take(&mut self.loading_named);
         match loaded {
             Ok(loaded) => {
                 if let Some(due) = loaded.next_due {
@@ -528,6 +533,7 @@ impl Loop {
                 }
             }
             Err(error) => {
+                self.seat.want_again(named);
                 self.try_again(&error);
                 self.lanes_due_at = Some(now.steady.after(TRY_AGAIN));
             }

@@ -89,6 +89,8 @@ pub(crate) struct Seat {
     pub(super) wanted_lanes: VecDeque<LaneName>,
     /// When the next lane that was held up is due.
     pub(super) next_due: Option<Due>,
+    /// The same, of lanes whose records are durable: nobody finds the others.
+    pub(super) next_due_durable: Option<Due>,
     pub(super) stage: Stage,
     pub(super) names: Names,
     /// What happened since the last durable commit.
@@ -134,6 +136,8 @@ pub(crate) struct Names {
 pub(crate) struct InFlight {
     pub(super) after: Vec<After>,
     pub(super) lanes: BTreeSet<LaneName>,
+    /// When the first lane that it holds up is due.
+    pub(super) next_due: Option<Due>,
 }
 
 /// What follows when a commit is durable.
@@ -252,6 +256,7 @@ impl Seat {
             sided_unread: BTreeSet::new(),
             wanted_lanes: VecDeque::new(),
             next_due: None,
+            next_due_durable: None,
             stage: Stage::Working,
             names,
             tally: Tally::default(),
@@ -344,7 +349,7 @@ impl Seat {
 
     /// When the next lane that was held up since the last time is due.
     pub(crate) fn take_next_due(&mut self) -> Option<Due> {
-        self.next_due.take()
+        self.next_due_durable.take()
     }
 
     /// Events up to this are gone by retention: nobody had to process them here.

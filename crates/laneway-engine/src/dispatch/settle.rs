@@ -45,7 +45,8 @@ impl Seat {
 
     /// Gathers runs that are over, as far as the next commit has room.
     pub(crate) fn settle(&mut self, env: &Env, now: Now) {
-        for waiting in self.book.expired(now) {
+        // One that has ended otherwise stays in memory until that is durable.
+        for waiting in self.book.expired(now).into_iter().filter(|waiting| !waiting.has_ended()) {
             let lane = crate::lane::name_of(&waiting.event);
             self.end(&lane, &waiting, End::new(Terminal::Expired, "not started within its ttl"));
             self.tidy_after(&lane);

@@ -165,11 +165,13 @@ impl Seat {
         ActiveLane { turn, also, attempt, progress: Progress::default(), stop: None }
     }
 
-    /// Events that run with the head. One that must not start yet ends the batch before it.
+    /// Events that run with the head. One that must not start yet ends the batch before it, and so does one with a ttl:
+    /// only as a head does it stop counting once it has started.
     pub(super) fn batch_behind(&self, turn: &LaneTurn, max: usize) -> Vec<(ItemId, Arc<Waiting>)> {
         let mut behind = self.book.behind(&turn.key, max);
         let whole = behind.iter().position(|(_, waiting)| {
-            waiting.event.hold_until.is_some() || waiting.event.id <= self.suspects_to
+            let event = &waiting.event;
+            event.hold_until.is_some() || event.expires_at.is_some() || event.id <= self.suspects_to
         });
         behind.truncate(whole.unwrap_or(behind.len()));
         behind

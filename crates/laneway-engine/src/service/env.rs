@@ -18,6 +18,22 @@ const SLEEP_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
 pub struct Env {
     clock: Arc<dyn Clock>,
     chance: Arc<Mutex<fastrand::Rng>>,
+    /// Where its tasks are counted, if they can be ended all at once.
+    mortal: Option<Mortal>,
+}
+
+/// The tasks of an engine that can die as a process does: all of them at once, in the middle of whatever they do.
+///
+/// For simulations. A task that was ended is never polled again; what it holds is dropped soon after.
+#[derive(Debug, Clone, Default)]
+pub struct Mortal(Arc<Mutex<Tasks>>);
+
+#[derive(Debug, Default)]
+struct Tasks {
+    dead: bool,
+    living: Vec<tokio::task::AbortHandle>,
+    /// Those that have ended by themselves are looked for when there are so many.
+    sweep_at: usize,
 }
 
 /// One reading of both clocks.
@@ -37,12 +53,22 @@ impl Env {
     /// The clocks and the chance of the machine.
     #[expect(clippy::disallowed_methods, reason = "the engine's seam to chance")]
     pub fn system() -> Self {
-        Self { clock: Arc::new(SystemClock), chance: Arc::new(Mutex::new(fastrand::Rng::new())) }
+        Self {
+            clock: Arc::new(SystemClock),
+            chance: Arc::new(Mutex::new(fastrand::Rng::new())),
+            mortal: None,
+        }
     }
 
     /// A clock of the caller's, and chance that can be repeated.
     pub fn seeded(clock: Arc<dyn Clock>, seed: u64) -> Self {
-        Self { clock, chance: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))) }
+        Self { clock, chance: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))), mortal: None }
+    }
+
+    /// As [`seeded`](Self::seeded), and all its tasks can be ended at once.
+    pub fn mortal(clock: Arc<dyn Clock>, seed: u64) -> (Self, Mortal) {
+        let mortal = Mortal::default();
+        (Self { mortal: Some(mortal.clone()), ..Self::seeded(clock, seed) }, mortal)
     }
 
     /// The clock, to share it with a store.
@@ -108,6 +134,37 @@ impl Env {
         &self,
         task: impl Future<Output = A> + Send + 'static,
     ) -> tokio::task::JoinHandle<A> {
-        tokio::spawn(task)
+        let handle = tokio::spawn(task);
+        if let Some(mortal) = &self.mortal {
+            mortal.count(handle.abort_handle());
+        }
+        handle
+    }
+}
+
+impl Mortal {
+    /// Ends every task now, and whatever is started from now on.
+    pub fn die(&self) {
+        let mut tasks = self.0.lock();
+        tasks.dead = true;
+        tasks.living.drain(..).for_each(|task| task.abort());
+    }
+
+    /// Starts a task that dies with the others.
+    #[expect(clippy::disallowed_methods, reason = "the engine's seam to tasks")]
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.count(tokio::spawn(task).abort_handle());
+    }
+
+    fn count(&self, task: tokio::task::AbortHandle) {
+        let mut tasks = self.0.lock();
+        if tasks.dead {
+            return task.abort();
+        }
+        tasks.living.push(task);
+        if tasks.living.len() > tasks.sweep_at {
+            tasks.living.retain(|task| !task.is_finished());
+            tasks.sweep_at = 64 + 2 * tasks.living.len();
+        }
     }
 }

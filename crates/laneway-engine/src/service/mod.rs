@@ -7,6 +7,6 @@ mod paused;
 
 pub(crate) use alarm::Alarm;
 pub(crate) use contain::{contained, kept_running, panic_words};
-pub use env::Env;
 pub(crate) use env::Now;
+pub use env::{Env, Mortal};
 pub use paused::TokioClock;

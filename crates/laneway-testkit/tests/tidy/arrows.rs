@@ -41,7 +41,7 @@ const TABLE: [Arrows; 8] = [
     Arrows {
         package: "laneway-engine",
         ours: &["laneway-core", "laneway-lanes"],
-        ours_in_tests: &["laneway-embedded"],
+        ours_in_tests: &["laneway-embedded", "laneway-testkit"],
         outside: None,
     },
     Arrows {
@@ -56,7 +56,12 @@ const TABLE: [Arrows; 8] = [
         ours_in_tests: &[],
         outside: None,
     },
-    Arrows { package: "laneway-testkit", ours: &["laneway-core"], ours_in_tests: &[], outside: None },
+    Arrows {
+        package: "laneway-testkit",
+        ours: &["laneway-core", "laneway-engine"],
+        ours_in_tests: &[],
+        outside: None,
+    },
     Arrows {
         package: "laneway-bench",
         ours: &["laneway-core", "laneway-embedded", "laneway-engine", "laneway-lanes"],

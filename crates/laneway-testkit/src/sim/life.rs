@@ -1,0 +1,115 @@
+//! One life of the process: its tasks end together. And the one clock of a world.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use laneway_core::{Clock, Steady, Timestamp};
+use laneway_engine::service::{Mortal, TokioClock};
+use tokio::sync::Notify;
+
+use super::record::{Log, Record};
+
+/// One reading of the time as it really is in a world.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TrueNow {
+    pub(crate) steady: Steady,
+    pub(crate) calendar: Timestamp,
+}
+
+/// Simulated time. It may be read wrongly, for the bug that reads the clock of whichever machine asks.
+#[derive(Debug)]
+pub(crate) struct SimClock {
+    clock: TokioClock,
+    skew: AtomicU64,
+    /// When it was last asked, and how often at that moment.
+    asked_at: AtomicU64,
+    asked: AtomicU64,
+}
+
+/// Whoever asks for the time more often while it stands still turns in a circle.
+const ASKED_MAX: u64 = 300_000;
+
+impl SimClock {
+    pub(crate) fn start() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self { clock: TokioClock::start(), skew: zero(), asked_at: zero(), asked: zero() }
+    }
+
+    /// Whether time stood still while somebody turned in a circle.
+    pub(crate) fn stood_still(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) >= ASKED_MAX
+    }
+
+    fn count(&self, now: u64) {
+        if self.asked_at.swap(now, Ordering::Relaxed) != now && !self.stood_still() {
+            self.asked.store(0, Ordering::Relaxed);
+        }
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+        assert!(asked != ASKED_MAX, "time stands still and somebody turns in a circle");
+    }
+
+    pub(crate) fn true_now(&self) -> TrueNow {
+        TrueNow { steady: self.clock.steady(), calendar: self.clock.calendar() }
+    }
+
+    /// From now on everybody who asks is told a time that is so much later.
+    pub(crate) fn set_skew(&self, skew: Duration) {
+        self.skew.store(u64::try_from(skew.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+impl Clock for SimClock {
+    fn calendar(&self) -> Timestamp {
+        Timestamp(self.clock.calendar().0 + self.skew.load(Ordering::Relaxed))
+    }
+
+    fn steady(&self) -> Steady {
+        self.count(self.clock.steady().0);
+        Steady(self.clock.steady().0 + self.skew.load(Ordering::Relaxed))
+    }
+
+    fn epoch(&self) -> u128 {
+        self.clock.epoch()
+    }
+}
+
+/// One life of the process.
+pub(crate) struct Life {
+    pub(crate) number: u32,
+    tasks: Mortal,
+    log: Arc<Log>,
+    dead: AtomicBool,
+    died: Notify,
+}
+
+impl Life {
+    pub(crate) fn new(number: u32, tasks: Mortal, log: Arc<Log>) -> Arc<Self> {
+        log.push(Record::Began { life: number });
+        Arc::new(Self { number, tasks, log, dead: AtomicBool::new(false), died: Notify::new() })
+    }
+
+    /// Ends everything of this life at once. Whoever calls it from a task of this life must then wait for ever.
+    pub(crate) fn die(&self, why: &'static str) {
+        if !self.dead.swap(true, Ordering::Relaxed) {
+            self.log.push(Record::Died { life: self.number, why });
+            self.tasks.die();
+            self.died.notify_one();
+        }
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the end of this life.
+    pub(crate) async fn death(&self) {
+        if !self.is_dead() {
+            self.died.notified().await;
+        }
+    }
+
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(task);
+    }
+}

@@ -1,0 +1,126 @@
+//! What a seed draws before anything runs. Printed with every failure.
+
+use std::fmt;
+use std::time::Duration;
+
+use fastrand::Rng;
+use laneway_core::{Mode, StreamSettings};
+use laneway_engine::handler::{OnFailure, Policy};
+use laneway_engine::{Batch, ProcessorSettings};
+
+/// The streams of every world.
+pub(crate) const STREAMS: [&str; 4] = ["orders", "objects", "out", "errands"];
+/// The processors of every world, with their streams. The last one is worked by remote workers.
+pub(crate) const PROCESSORS: [(&str, &str); 5] =
+    [("charge", "orders"), ("audit", "orders"), ("sync", "objects"), ("ship", "out"), ("remote", "errands")];
+
+/// What one world is like.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) partitions: [u32; 4],
+    pub(crate) processors: Vec<ProcessorSettings>,
+    /// Calls of a hundred thousand that something happens to, other than taking time.
+    pub(crate) faults: u32,
+    /// Calls of a hundred thousand at which the process dies.
+    pub(crate) deaths: u32,
+    /// Wake-ups of a hundred that are lost.
+    pub(crate) deaf: u32,
+    /// Mean time between incidents that nobody's call brings about.
+    pub(crate) incident_every: Duration,
+    /// How long there are faults.
+    pub(crate) faulty_for: Duration,
+    /// Mean time between appends of one producer.
+    pub(crate) append_every: Duration,
+    /// Events of a thousand that kill the process.
+    pub(crate) killers: u32,
+    /// Whether processors are reset now and then.
+    pub(crate) resets: bool,
+}
+
+impl Options {
+    /// What this seed draws.
+    pub fn draw(seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed ^ 0x6f70_7469_6f6e_7300);
+        let rng = &mut rng;
+        let failures = [0, 1, 2, 3, 4].map(|_| pick(rng, &POLICIES));
+        let processors =
+            failures.into_iter().enumerate().map(|(at, on_failure)| processor(rng, at, on_failure));
+        let processors = processors.collect();
+        Self {
+            partitions: [1 + rng.u32(0..3), 1 + rng.u32(0..2), 1 + rng.u32(0..2), 1],
+            processors,
+            faults: pick(rng, &[0, 500, 2_000, 5_000]),
+            deaths: pick(rng, &[0, 30, 100, 250]),
+            deaf: pick(rng, &[0, 10, 60]),
+            incident_every: Duration::from_secs(pick(rng, &[8, 20, 45])),
+            faulty_for: Duration::from_secs(150 + rng.u64(0..90)),
+            append_every: Duration::from_millis(pick(rng, &[400, 800, 2_000])),
+            killers: pick(rng, &[0, 0, 3, 10]),
+            resets: rng.u8(0..4) == 0,
+        }
+    }
+
+    pub(crate) fn stream(&self, at: usize) -> StreamSettings {
+        let mode = if STREAMS[at] == "objects" { Mode::Latest } else { Mode::Queue };
+        // Longer than any run: what was settled can be compared at the end.
+        let keep = Duration::from_secs(24 * 3_600);
+        StreamSettings { partitions: self.partitions[at], mode, keep, ..StreamSettings::default() }
+    }
+}
+
+const POLICIES: [OnFailure; 6] = [
+    OnFailure::Park,
+    OnFailure::Park,
+    OnFailure::DeadLetter,
+    OnFailure::DeadLetterLane,
+    OnFailure::Halt,
+    OnFailure::Drop,
+];
+
+pub(crate) fn pick<A: Copy>(rng: &mut Rng, from: &[A]) -> A {
+    from[rng.usize(0..from.len())]
+}
+
+fn processor(rng: &mut Rng, at: usize, on_failure: OnFailure) -> ProcessorSettings {
+    let policy = Policy {
+        max_attempts: pick(rng, &[1, 2, 3, 5]),
+        backoff: Duration::from_millis(pick(rng, &[100, 1_000])),
+        backoff_max: Duration::from_secs(10),
+        on_failure,
+        crashes_max: pick(rng, &[1, 2, 3]),
+    };
+    let batch = pick(rng, &[Batch::One, Batch::One, Batch::lane(4), Batch::lanes(3)]);
+    let remote = PROCESSORS[at].0 == "remote";
+    ProcessorSettings {
+        concurrency: pick(rng, &[1, 3, 16]),
+        timeout: (!remote).then(|| Duration::from_secs(pick(rng, &[2, 4]))),
+        policy,
+        batch: if remote { Batch::One } else { batch },
+        run_ahead: if remote { 0 } else { pick(rng, &[0, 0, 2, 8]) },
+        rate_per_key: pick(rng, &[None, None, None, Some(4)]),
+        ..ProcessorSettings::default()
+    }
+}
+
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { partitions, faults, deaths, deaf, killers, resets, .. } = self;
+        write!(
+            f,
+            "partitions {partitions:?}, faults {faults} and deaths {deaths} per 100,000 calls, lost wake-ups {deaf} %, \
+             killers {killers} per 1,000, resets {resets}, incident every {:?}, faulty for {:?}, append every {:?}",
+            self.incident_every, self.faulty_for, self.append_every
+        )?;
+        for ((name, _), settings) in PROCESSORS.iter().zip(&self.processors) {
+            let ProcessorSettings { concurrency, timeout, policy, batch, run_ahead, rate_per_key, .. } =
+                settings;
+            write!(
+                f,
+                "\n  {name}: {:?} after {} attempts (crashes {}), {batch:?}, run_ahead {run_ahead}, \
+                 concurrency {concurrency}, timeout {timeout:?}, rate_per_key {rate_per_key:?}",
+                policy.on_failure, policy.max_attempts, policy.crashes_max
+            )?;
+        }
+        Ok(())
+    }
+}

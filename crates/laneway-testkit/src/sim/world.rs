@@ -1,0 +1,307 @@
+//! How one run goes: lives of the process one after the other while faults last, then calm, then the reckoning.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use fastrand::Rng;
+use laneway_core::store::{Query, Rows};
+use laneway_core::{Clock, EventId, Partition, Seat, Shard, Steady, StreamInfo, Topic};
+use laneway_engine::Stores;
+use parking_lot::Mutex;
+
+use super::bell::Bell;
+use super::judge::Judge;
+use super::life::SimClock;
+use super::node::Node;
+use super::options::{Options, pick};
+use super::plant::{Plant, Planted};
+use super::record::{Log, Record};
+use crate::check::Violation;
+use crate::seam;
+
+/// Opens an empty store on a clock, with the same incarnation every time.
+pub type OpenStores<'a> = dyn Fn(Arc<dyn Clock>) -> Stores + Sync + 'a;
+
+/// What to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// Everything that is left to chance follows from this.
+    pub seed: u64,
+    /// The bug to plant.
+    pub plant: Option<Plant>,
+    /// Whether to keep the history as text.
+    pub keep_text: bool,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was run.
+    pub setup: Setup,
+    /// What the seed drew.
+    pub options: Options,
+    /// Broken promises.
+    pub violations: Vec<Violation>,
+    /// How often each interesting thing happened.
+    pub happened: Vec<(&'static str, u64)>,
+    /// How much time passed in the world.
+    pub simulated: Duration,
+    /// How many records the history has.
+    pub records: u64,
+    /// The history, if it was kept.
+    pub text: Vec<String>,
+}
+
+/// What every part of a run shares.
+pub(crate) struct World {
+    pub(crate) seed: u64,
+    pub(crate) options: Options,
+    pub(crate) clock: Arc<SimClock>,
+    pub(crate) log: Arc<Log>,
+    pub(crate) below: Stores,
+    pub(crate) bell: Bell,
+    plant: Option<Arc<Planted>>,
+    calm: AtomicBool,
+    stalled_until: Mutex<Steady>,
+    names: AtomicU64,
+    lives: AtomicU64,
+    /// Up to which event each shard is written down.
+    joined: Mutex<std::collections::BTreeMap<Shard, EventId>>,
+}
+
+/// Longest time that everything may take to come to its end once faults have stopped.
+const CALM_MAX: Duration = Duration::from_secs(15 * 60);
+/// Longest time that a call can be on its way.
+const TRAVEL_MAX: Duration = Duration::from_secs(25);
+
+/// Runs one world to its end.
+pub fn run(setup: Setup, open: &OpenStores<'_>) -> Outcome {
+    let runtime = seam::paused_runtime();
+    let outcome = runtime.block_on(async {
+        let world = World::new(setup, open);
+        let began = world.clock.true_now().steady;
+        world.clone().go().await;
+        let violations = world.log.judge(|judge| judge.violations().to_vec());
+        let happened = world.log.judge(|judge| judge.happened());
+        Outcome {
+            setup,
+            options: world.options.clone(),
+            violations,
+            happened,
+            simulated: world.clock.true_now().steady.since(began),
+            records: world.log.records(),
+            text: world.log.take_text(),
+        }
+    });
+    drop(runtime);
+    outcome
+}
+
+impl World {
+    fn new(setup: Setup, open: &OpenStores<'_>) -> Arc<Self> {
+        let options = Options::draw(setup.seed);
+        let clock = Arc::new(SimClock::start());
+        let mut below = open(clock.clone());
+        let plant = setup.plant.map(|plant| Arc::new(Planted::new(below.store.clone(), plant, setup.seed)));
+        if let Some(planted) = &plant {
+            below.store = planted.clone();
+        }
+        let log = Arc::new(Log::new(clock.clone(), Judge::new(options.clone()), setup.keep_text));
+        Arc::new(Self {
+            seed: setup.seed,
+            options,
+            clock,
+            log,
+            below,
+            bell: Bell::default(),
+            plant,
+            calm: AtomicBool::new(false),
+            stalled_until: Mutex::new(Steady(0)),
+            names: AtomicU64::new(1),
+            lives: AtomicU64::new(0),
+            joined: Mutex::default(),
+        })
+    }
+
+    /// Whether faults have stopped.
+    pub(crate) fn is_calm(&self) -> bool {
+        self.calm.load(Ordering::Relaxed)
+    }
+
+    /// A number that nobody else has.
+    pub(crate) fn number(&self) -> u64 {
+        self.names.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Chance of its own for one part of the world.
+    pub(crate) fn chance(&self, part: u64) -> Rng {
+        Rng::with_seed(
+            self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ part.wrapping_mul(0xd1b5_4a32_d192_ed03),
+        )
+    }
+
+    /// Waits while the store answers nobody.
+    pub(crate) async fn stalled(&self) {
+        let until = *self.stalled_until.lock();
+        seam::pass(until.since(self.clock.true_now().steady)).await;
+    }
+
+    /// Whether one of the bugs is planted.
+    pub(crate) fn is_planted(&self) -> bool {
+        self.plant.is_some()
+    }
+
+    /// Writes down what has joined a shard since it was last looked at.
+    pub(crate) async fn record_joined(&self, shard: Shard) {
+        let after = self.joined.lock().get(&shard).copied().unwrap_or_default();
+        let rows = self.below.store.query(Query::Events(shard, after, 1_000)).await;
+        let Ok(Rows::Events(events)) = rows else { return };
+        let Some(last) = events.last() else { return };
+        self.joined.lock().insert(shard, last.id);
+        self.log.push(Record::Joined { shard, events });
+        self.bell.ring(Topic::Shard(shard));
+    }
+
+    async fn go(self: Arc<Self>) {
+        let mut rng = self.chance(1);
+        let until = self.clock.true_now().steady.after(self.options.faulty_for);
+        let mut node = self.begin().await;
+        while self.clock.true_now().steady < until && !self.is_broken() {
+            let left = until.since(self.clock.true_now().steady);
+            let wait = self.options.incident_every.mul_f64(0.2 + 1.6 * rng.f64()).min(left);
+            let died = tokio::select! {
+                biased;
+                () = node.life.death() => true,
+                () = seam::pass(wait) => false,
+            };
+            node = if died {
+                self.crashed_and_restarted(&mut rng).await
+            } else {
+                self.incident(node, &mut rng).await
+            };
+        }
+        self.calm.store(true, Ordering::Relaxed);
+        self.log.push(Record::Calm);
+        node = self.settle_down(node).await;
+        if self.is_broken() {
+            return;
+        }
+        // Whatever is still on its way has arrived after this; then nothing may change any more.
+        seam::pass(TRAVEL_MAX).await;
+        node.life.die("the end of the run");
+        self.reckon().await;
+    }
+
+    fn is_broken(&self) -> bool {
+        if self.clock.stood_still() {
+            self.log
+                .judge(|judge| judge.strand(&["time stood still: something turns in a circle".to_owned()]));
+        }
+        self.log.judge(|judge| !judge.violations().is_empty())
+    }
+
+    async fn begin(self: &Arc<Self>) -> Node {
+        let number = self.lives.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(planted) = &self.plant {
+            planted.begins(number, &self.clock);
+        }
+        Node::begin(Arc::clone(self), u32::try_from(number).unwrap_or(u32::MAX)).await
+    }
+
+    async fn crashed_and_restarted(self: &Arc<Self>, rng: &mut Rng) -> Node {
+        if let Some(planted) = &self.plant {
+            planted.crashed();
+        }
+        self.restart(rng).await
+    }
+
+    async fn restart(self: &Arc<Self>, rng: &mut Rng) -> Node {
+        let downtime = pick(rng, &[5, 50, 500, 3_000]);
+        seam::pass(Duration::from_millis(rng.u64(0..=downtime))).await;
+        self.begin().await
+    }
+
+    /// Something happens that no call brought about.
+    async fn incident(self: &Arc<Self>, node: Node, rng: &mut Rng) -> Node {
+        match rng.u8(0..8) {
+            0 | 1 => {
+                node.life.die("the plug was pulled");
+                self.crashed_and_restarted(rng).await
+            }
+            2 | 3 => {
+                let within = Duration::from_millis(pick(rng, &[100, 2_000, 10_000]));
+                tokio::select! {
+                    biased;
+                    () = node.life.death() => {}
+                    () = node.drain(within) => self.log.push(Record::Drained { life: node.life.number }),
+                }
+                node.life.die("drained");
+                self.restart(rng).await
+            }
+            4 | 5 => {
+                // Somebody believes the process dead and starts another, and the old one goes on for a while.
+                let next = self.begin().await;
+                seam::pass(Duration::from_millis(rng.u64(100..6_000))).await;
+                node.life.die("its successor is there");
+                next
+            }
+            6 => {
+                *self.stalled_until.lock() =
+                    self.clock.true_now().steady.after(Duration::from_millis(rng.u64(100..8_000)));
+                self.log.judge(|judge| judge.hit("store stalled"));
+                node
+            }
+            _ => node,
+        }
+    }
+
+    /// Lets everything come to its end.
+    async fn settle_down(self: &Arc<Self>, mut node: Node) -> Node {
+        let until = self.clock.true_now().steady.after(CALM_MAX);
+        let mut rng = self.chance(2);
+        loop {
+            let died = tokio::select! {
+                biased;
+                () = node.life.death() => true,
+                () = seam::pass(Duration::from_secs(5)) => false,
+            };
+            if died {
+                node = self.crashed_and_restarted(&mut rng).await;
+                continue;
+            }
+            let now = self.clock.true_now();
+            let stranded = self.log.judge(|judge| judge.stranded());
+            if stranded.is_empty() || self.is_broken() {
+                return node;
+            }
+            if now.steady >= until {
+                self.log.judge(|judge| judge.strand(&stranded));
+                return node;
+            }
+        }
+    }
+
+    /// Compares the store with what must be in it.
+    async fn reckon(&self) {
+        let Ok(Rows::Streams(streams)) = self.below.store.query(Query::Streams).await else { return };
+        for stream in &streams {
+            for partition in 0..stream.settings.partitions {
+                self.reckon_shard(stream, stream.shard(Partition(partition))).await;
+            }
+        }
+        self.log.judge(|judge| judge.reckon_emits());
+    }
+
+    async fn reckon_shard(&self, stream: &StreamInfo, shard: Shard) {
+        self.record_joined(shard).await;
+        let store = &*self.below.store;
+        let found = super::judge::ShardFound::read(store, shard).await;
+        self.log.judge(|judge| judge.reckon_shard(shard, &found));
+        for processor in &stream.processors {
+            let seat = Seat { shard, processor: processor.id };
+            let found = super::judge::SeatFound::read(store, seat).await;
+            self.log.judge(|judge| judge.reckon_seat(seat, &found));
+        }
+    }
+}
