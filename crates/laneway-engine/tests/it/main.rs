@@ -7,6 +7,7 @@ mod latest;
 mod limits;
 mod lists;
 mod order;
+mod processors;
 mod schedules;
 mod seam;
 mod time;
