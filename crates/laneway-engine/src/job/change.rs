@@ -15,6 +15,7 @@ use super::headers::{self, caller_of};
 use super::jobs::{Jobs, Results, processor_name};
 use super::status::JobStatus;
 use super::submit::{By, Submitted};
+use crate::lane::Filed;
 use crate::log::events_of;
 
 /// What a retry came to.
@@ -22,8 +23,9 @@ use crate::log::events_of;
 pub enum Retried {
     /// The job had ended: this new one runs the same at its lane's end.
     Again(Submitted),
-    /// The job waits for another attempt or is parked: its owner was asked to run it now.
-    Now,
+    /// The job waits for another attempt or is parked: its owner was asked to run it now, and does so when it has
+    /// applied this request; until then the job stands as it was.
+    Now(Filed),
 }
 
 impl Jobs {
@@ -50,7 +52,7 @@ impl Jobs {
             }
         };
         let processor = self.responder_of(id, event).await?;
-        self.ask(Seat { shard, processor }, token, RequestOp::Cancel { id: event }).await
+        self.ask(Seat { shard, processor }, token, RequestOp::Cancel { id: event }).await.map(|_| ())
     }
 
     /// Asks for many jobs to be cancelled; one answer each, in order. Those of a batch are
@@ -88,8 +90,8 @@ impl Jobs {
             (Status::Parked | Status::Retrying, JobStatus::Pending { event, key, .. }) => {
                 let seat = Seat { shard: id.shard(), processor: self.responder_of(id, *event).await? };
                 let lane = key.clone().map_or(LaneName::Event(*event), LaneName::Key);
-                self.ask(seat, self.env.token(), RequestOp::Retry { lane, id: *event }).await?;
-                Ok(Retried::Now)
+                let filed = self.ask(seat, self.env.token(), RequestOp::Retry { lane, id: *event }).await?;
+                Ok(Retried::Now(filed))
             }
             (status, _) => Err(JobError::NotRetryable { id, status }),
         }
@@ -121,10 +123,10 @@ impl Jobs {
         Ok(self.look(&[id], Results::Without).await?.remove(0)?.status)
     }
 
-    async fn ask(&self, seat: Seat, token: TokenId, op: RequestOp) -> Result<(), JobError> {
-        self.store.request(Request { seat, token, op }).await?;
+    async fn ask(&self, seat: Seat, token: TokenId, op: RequestOp) -> Result<Filed, JobError> {
+        let accepted = self.store.request(Request { seat, token, op }).await?;
         self.wakeups.announce(Topic::Seat(seat)).await?;
-        Ok(())
+        Ok(Filed { seat, number: accepted.number })
     }
 
     async fn responder_of(&self, id: JobId, event: EventId) -> Result<ProcessorId, JobError> {

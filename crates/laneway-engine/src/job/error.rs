@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use laneway_core::{EventId, JobId, Refusal, Status, StoreError};
 
+use crate::lane::OperateError;
 use crate::log::{AppendError, CatalogueError};
 
 /// Why something could not be done with a job.
@@ -81,6 +82,15 @@ fn several(processors: &[String]) -> String {
 
 fn by_event(first: &Option<EventId>) -> String {
     first.map_or_else(String::new, |id| format!(" by event {id}"))
+}
+
+impl From<OperateError> for JobError {
+    fn from(error: OperateError) -> Self {
+        match error {
+            OperateError::Catalogue(error) => error.into(),
+            OperateError::Store(error) => error.into(),
+        }
+    }
 }
 
 impl From<CatalogueError> for JobError {
