@@ -18,7 +18,7 @@ pub use self::processing::{ProcessorView, Registration};
 use crate::job::Jobs;
 use crate::lane::Operator;
 use crate::log::{Catalogue, CatalogueError, Producer};
-use crate::observe::{Looker, SYSTEM_STREAM};
+use crate::observe::{Looker, Nearby, SYSTEM_STREAM};
 use crate::service::{Env, kept_running};
 use crate::upkeep::{Schedules, retain};
 
@@ -44,6 +44,7 @@ pub struct Engine {
     operator: Operator,
     looker: Looker,
     running: Running,
+    nearby: Nearby,
     schedules: Schedules,
     upkeep: Arc<Mutex<Vec<JoinHandle<()>>>>,
     /// Accused lanes run one at a time, whatever their processor (contract 1.5).
@@ -93,7 +94,9 @@ impl Engine {
             Arc::clone(&catalogue),
         );
         let schedules = Schedules::new(env.clone(), stores.clone(), Arc::clone(&catalogue));
-        let looker = Looker::new(Arc::clone(&stores.store), Arc::clone(&catalogue), jobs.clone());
+        let nearby = Nearby::default();
+        let (store, known) = (Arc::clone(&stores.store), Arc::clone(&catalogue));
+        let looker = Looker::new(store, known, jobs.clone(), nearby.clone());
         Self {
             env,
             stores,
@@ -103,6 +106,7 @@ impl Engine {
             operator,
             looker,
             running: Running::default(),
+            nearby,
             schedules,
             upkeep: Arc::default(),
             alone: Arc::new(Semaphore::new(1)),

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use super::{DefineError, Engine};
 use crate::dispatch::{Ground, Names, Order, ProcessorSettings, SettingsError, StoredProcessor, own};
 use crate::handler::{Desk, Handler, Workers};
-use crate::observe::{Meters, SYSTEM_STREAM};
+use crate::observe::{Meters, Places, SYSTEM_STREAM};
 
 /// A processor to be registered: what the store keeps of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +62,7 @@ pub(super) struct Running(Arc<Mutex<HashMap<String, Option<Processing>>>>);
 
 /// A processor that runs on this node.
 struct Processing {
+    id: ProcessorId,
     order: watch::Sender<Order>,
     seats: Vec<JoinHandle<()>>,
     work: Work,
@@ -260,6 +261,7 @@ impl Engine {
     }
 
     async fn end(&self, running: Vec<Processing>, within: Duration) {
+        running.iter().for_each(|processing| self.nearby.stopped(processing.id));
         let orders: Vec<_> = running.iter().map(|processing| processing.order.clone()).collect();
         tell(&orders, Order::Drain);
         let all = async {
@@ -315,6 +317,11 @@ impl Engine {
             Work::Handler(handler) => (Arc::clone(handler), Arc::new(Semaphore::new(settings.concurrency))),
             Work::Desk(desk) => (Arc::clone(desk) as Arc<dyn Handler>, desk.places()),
         };
+        let concurrency = settings.concurrency;
+        let nearby = match &work {
+            Work::Handler(_) => Places::Here { concurrency, free: Arc::clone(&places) },
+            Work::Desk(desk) => Places::Desk { concurrency, desk: Arc::clone(desk) },
+        };
         let (workers, timeout) = (Workers::new(self.env.clone()), settings.timeout);
         let (stream, name): (Arc<str>, Arc<str>) = (Arc::from(stream.as_str()), Arc::from(name.as_str()));
         let demand = matches!(work, Work::Desk(_));
@@ -347,7 +354,8 @@ impl Engine {
             self.env.spawn(own(ground, seat, settings, Arc::clone(&info), names.clone(), orders.clone()))
         });
         let seats = seats.collect();
-        reserved.runs(Processing { order, seats, work });
+        self.nearby.runs(processor, nearby);
+        reserved.runs(Processing { id: processor, order, seats, work });
         Ok(())
     }
 }

@@ -111,6 +111,11 @@ impl Desk {
         Arc::clone(&self.inner.places)
     }
 
+    /// Whether workers have as many lanes as they may.
+    pub(crate) fn is_full(&self) -> bool {
+        self.inner.claims.lock().len() >= self.inner.claims_max
+    }
+
     /// Claims lanes; waits for the first one if there is none. Answers nothing when the wait is over.
     pub async fn claim(&self, wish: ClaimWish) -> Vec<Claim> {
         let inner = &self.inner;

@@ -8,6 +8,7 @@ use laneway_core::store::{
 use laneway_core::{EventId, JobId, Key, LaneName, Seat, Shard, Store, StoreError, StreamInfo};
 
 use super::lanes::{LaneStanding, ProcessorStanding};
+use super::nearby::Nearby;
 use super::why::{Facts, Place, Why, why};
 use crate::job::{JobError, JobStatus, Jobs};
 use crate::log::{Catalogue, CatalogueError};
@@ -21,6 +22,7 @@ pub struct Looker {
     pub(super) store: Arc<dyn Store>,
     pub(super) catalogue: Arc<Catalogue>,
     jobs: Jobs,
+    nearby: Nearby,
 }
 
 /// Why nothing can be said.
@@ -38,8 +40,8 @@ pub enum LookError {
 }
 
 impl Looker {
-    pub(crate) fn new(store: Arc<dyn Store>, catalogue: Arc<Catalogue>, jobs: Jobs) -> Self {
-        Self { store, catalogue, jobs }
+    pub(crate) fn new(store: Arc<dyn Store>, catalogue: Arc<Catalogue>, jobs: Jobs, nearby: Nearby) -> Self {
+        Self { store, catalogue, jobs, nearby }
     }
 
     /// How a lane stands.
@@ -115,6 +117,7 @@ impl Looker {
             status: seat.progress.status,
             block: view.record.block.clone(),
             attempts: view.record.attempts,
+            short_of: self.nearby.short_of(seat.processor),
             before: head.map_or(0, |head| head.0.saturating_sub(floor.0 + 1)),
         }
     }

@@ -6,6 +6,7 @@ mod facts;
 mod lanes;
 mod lists;
 mod meters;
+mod nearby;
 mod report;
 mod why;
 
@@ -13,6 +14,7 @@ pub use events::{EventStatus, EventView, EventsPage, PartitionStanding, SeatStan
 pub use facts::{LookError, Looker};
 pub use lanes::{DeadLetter, HeldLane, LaneStanding, ProcessorStanding};
 pub(crate) use meters::{Meters, Tally};
+pub(crate) use nearby::{Nearby, Places};
 pub use report::SYSTEM_STREAM;
 pub(crate) use report::{Report, report};
-pub use why::{Facts, Place, Why, why};
+pub use why::{Facts, Place, Short, Why, why};

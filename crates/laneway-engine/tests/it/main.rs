@@ -1,6 +1,7 @@
 //! The engine from outside, on the memory store and paused time.
 
 mod batches;
+mod bounds;
 mod claims;
 mod events;
 mod failures;
