@@ -124,4 +124,7 @@ async fn head_that_no_worker_claims_says_so_until_one_asks() {
     assert_eq!(looker.why_job(other).await.expect("known"), Why::LimitReached { concurrency: 1 });
     desk.settle(&claim.token, LaneAnswer::done(None)).await.expect("it is ours");
     assert_eq!(looker.why_job(other).await.expect("known"), Why::NoWorker);
+    world.engine.stop_processor("charge", crate::world::SOON).await.expect("it runs");
+    let stopped = looker.why_job(other).await.expect("known");
+    assert!(matches!(stopped, Why::Waiting { .. }), "nobody could claim it here any more, {stopped:?}");
 }
