@@ -20,6 +20,9 @@ pub const ON_FAILURE: &str = "laneway-on-failure";
 /// Header: how long a run of this event may take.
 pub const TIMEOUT: &str = "laneway-timeout";
 
+/// All of them.
+pub const HEADERS: [&str; 5] = [MAX_ATTEMPTS, BACKOFF, BACKOFF_MAX, ON_FAILURE, TIMEOUT];
+
 /// Longest wait or run that an event may ask for: a mistyped unit is noticed.
 const PERIOD_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 

@@ -1,23 +1,24 @@
-//! Puts the parts together; the only file that knows all of them.
+//! Puts the parts together; this and `engine/processing.rs` are the only files that know all of them.
 
-use std::collections::BTreeMap;
+mod processing;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::store::Define;
 use laneway_core::{
-    Documents, Partition, Refusal, Seat, Store, StoreError, StreamInfo, StreamSettings, Wakeups,
+    ConflictReason, Documents, Refusal, Store, StoreError, StreamInfo, StreamSettings, Wakeups,
 };
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use crate::dispatch::{Ground, Names, Order, ProcessorSettings, own};
-use crate::handler::{Demand, Desk, Handler, Workers};
+use self::processing::Running;
+pub use self::processing::{ProcessorView, Registration};
 use crate::job::Jobs;
 use crate::lane::Operator;
 use crate::log::{Catalogue, CatalogueError, Producer};
-use crate::observe::{Looker, Meters, SYSTEM_STREAM};
+use crate::observe::{Looker, Nearby, SYSTEM_STREAM};
 use crate::service::{Env, kept_running};
 use crate::upkeep::{Schedules, retain};
 
@@ -42,18 +43,12 @@ pub struct Engine {
     jobs: Jobs,
     operator: Operator,
     looker: Looker,
-    running: Arc<Mutex<BTreeMap<String, Processing>>>,
+    running: Running,
+    nearby: Nearby,
     schedules: Schedules,
     upkeep: Arc<Mutex<Vec<JoinHandle<()>>>>,
     /// Accused lanes run one at a time, whatever their processor (contract 1.5).
     alone: Arc<Semaphore>,
-}
-
-/// A processor that runs on this node.
-struct Processing {
-    /// One per seat: who waits for a shared one is woken in an order that nobody can repeat.
-    orders: Vec<watch::Sender<Order>>,
-    seats: Vec<JoinHandle<()>>,
 }
 
 /// Why something could not be defined or started.
@@ -62,9 +57,12 @@ pub enum DefineError {
     /// The settings are out of range; all faults at once.
     #[error("{}", faults(.0))]
     Settings(Vec<Refusal>),
-    /// This processor runs here already.
+    /// This processor runs here already, or is being started or stopped.
     #[error("processor {0:?} runs on this node already")]
     AlreadyRuns(String),
+    /// This processor does not run here, or is being started or stopped.
+    #[error("processor {0:?} does not run on this node")]
+    NotRunning(String),
     /// The stream is not to be had.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
@@ -96,7 +94,9 @@ impl Engine {
             Arc::clone(&catalogue),
         );
         let schedules = Schedules::new(env.clone(), stores.clone(), Arc::clone(&catalogue));
-        let looker = Looker::new(Arc::clone(&stores.store), Arc::clone(&catalogue), jobs.clone());
+        let nearby = Nearby::default();
+        let (store, known) = (Arc::clone(&stores.store), Arc::clone(&catalogue));
+        let looker = Looker::new(store, known, jobs.clone(), nearby.clone());
         Self {
             env,
             stores,
@@ -105,7 +105,8 @@ impl Engine {
             jobs,
             operator,
             looker,
-            running: Arc::default(),
+            running: Running::default(),
+            nearby,
             schedules,
             upkeep: Arc::default(),
             alone: Arc::new(Semaphore::new(1)),
@@ -165,95 +166,29 @@ impl Engine {
         defined.ok_or_else(|| CatalogueError::NoStream(name.to_owned()).into())
     }
 
+    /// Removes a stream with everything in it: events, jobs, objects, and its processors with their progress. Those that
+    /// run here are drained first, and asked to stop after `within`.
+    pub async fn remove_stream(&self, name: &str, within: Duration) -> Result<(), DefineError> {
+        loop {
+            self.catalogue.refresh().await?;
+            let info = self.catalogue.stream(name).await?;
+            for processor in &info.processors {
+                self.stop_if_running(&processor.name, within).await;
+            }
+            match self.catalogue.define(Define::RemoveStream { stream: info.id, expect: info.version }).await
+            {
+                // Somebody registered a processor meanwhile.
+                Err(StoreError::Conflict(conflict))
+                    if matches!(conflict.reason, ConflictReason::Version { actual: Some(_) }) => {}
+                removed => return Ok(removed.map(|_| ())?),
+            }
+        }
+    }
+
     /// Creates the system stream, to which processors that are started afterwards report parked lanes and failed jobs.
     pub async fn start_reports(&self) -> Result<(), DefineError> {
         let settings = StreamSettings { partitions: 1, ..StreamSettings::default() };
         self.define_stream(SYSTEM_STREAM, settings).await.map(|_| ())
-    }
-
-    /// Registers a processor and runs it on this node until it is stopped.
-    pub async fn process(
-        &self,
-        name: &str,
-        stream: &str,
-        settings: ProcessorSettings,
-        handler: Arc<dyn Handler>,
-    ) -> Result<(), DefineError> {
-        let places = Arc::new(Semaphore::new(settings.concurrency));
-        self.process_in(name, stream, settings, handler, places, None).await
-    }
-
-    /// Registers a processor whose events remote workers claim at a desk, and offers them on this node.
-    pub async fn process_at_desk(
-        &self,
-        name: &str,
-        stream: &str,
-        settings: ProcessorSettings,
-    ) -> Result<Arc<Desk>, DefineError> {
-        let (env, operator) = (self.env.clone(), self.operator.clone());
-        let desk = Arc::new(Desk::new(env, operator, settings.concurrency));
-        let (places, demand) = (desk.places(), Some(desk.demand()));
-        let handler = Arc::clone(&desk) as Arc<dyn Handler>;
-        self.process_in(name, stream, settings, handler, places, demand).await?;
-        Ok(desk)
-    }
-
-    async fn process_in(
-        &self,
-        name: &str,
-        stream: &str,
-        settings: ProcessorSettings,
-        handler: Arc<dyn Handler>,
-        places: Arc<Semaphore>,
-        demand: Option<Demand>,
-    ) -> Result<(), DefineError> {
-        settings.check().map_err(DefineError::Settings)?;
-        if self.running.lock().contains_key(name) {
-            return Err(DefineError::AlreadyRuns(name.to_owned()));
-        }
-        let info = self.catalogue.stream(stream).await?;
-        let define = Define::Processor {
-            stream: info.id,
-            name: name.to_owned(),
-            start: settings.start,
-            settings: bytes::Bytes::new(),
-        };
-        self.catalogue.define(define).await?;
-        let (info, processor) = self.catalogue.processor(name).await?;
-        let (workers, timeout) = (Workers::new(self.env.clone()), settings.timeout);
-        let (stream, name): (Arc<str>, Arc<str>) = (Arc::from(stream), Arc::from(name));
-        let ground_of = |partition| Ground {
-            env: self.env.clone(),
-            store: Arc::clone(&self.stores.store),
-            wakeups: Arc::clone(&self.stores.wakeups),
-            catalogue: Arc::clone(&self.catalogue),
-            handler: Arc::clone(&handler),
-            workers: Arc::clone(&workers),
-            places: Arc::clone(&places),
-            alone: Arc::clone(&self.alone),
-            stream: Arc::clone(&stream),
-            processor: Arc::clone(&name),
-            timeout,
-            meters: Meters::new(&stream, &name, partition),
-            demand: demand.clone(),
-        };
-        let system = self.catalogue.stream(SYSTEM_STREAM).await.ok().map(|system| system.id);
-        let names = Names {
-            stream: Arc::clone(&stream),
-            processor: Arc::clone(&name),
-            reports_to: system.filter(|system| *system != info.id),
-        };
-        let settings = Arc::new(settings);
-        let (orders, seats) = (0..info.settings.partitions)
-            .map(|partition| {
-                let (order, orders) = watch::channel(Order::Run);
-                let seat = Seat { shard: info.shard(Partition(partition)), processor };
-                let (ground, settings) = (Arc::new(ground_of(partition)), Arc::clone(&settings));
-                (order, self.env.spawn(own(ground, seat, settings, Arc::clone(&info), names.clone(), orders)))
-            })
-            .unzip();
-        self.running.lock().insert(name.to_string(), Processing { orders, seats });
-        Ok(())
     }
 
     /// Where schedules are kept.
@@ -273,44 +208,10 @@ impl Engine {
             upkeep.push(self.env.spawn(kept_running(self.env.clone(), "schedules", firing)));
         }
     }
-
-    /// Takes no new turns, lets what runs finish, and after `within` asks the rest to stop.
-    ///
-    /// Nothing is lost: what did not finish runs again at the next start.
-    pub async fn drain(&self, within: Duration) {
-        self.upkeep.lock().drain(..).for_each(|task| task.abort());
-        let running: Vec<Processing> = std::mem::take(&mut *self.running.lock()).into_values().collect();
-        let orders: Vec<_> = running.iter().flat_map(|processing| processing.orders.clone()).collect();
-        for order in &orders {
-            order.send_replace(Order::Drain);
-        }
-        let all = async {
-            for processing in running {
-                for seat in processing.seats {
-                    if let Err(error) = seat.await {
-                        tracing::error!(%error, "a seat's loop came to a bad end");
-                    }
-                }
-            }
-        };
-        let late = async {
-            self.env.sleep(within).await;
-            for order in &orders {
-                order.send_replace(Order::Stop);
-            }
-            std::future::pending::<()>().await;
-        };
-        tokio::select! {
-            biased;
-            () = all => {}
-            () = late => {}
-        }
-    }
 }
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let running: Vec<String> = self.running.lock().keys().cloned().collect();
-        formatter.debug_struct("Engine").field("processors", &running).finish_non_exhaustive()
+        formatter.debug_struct("Engine").field("processors", &self.running.names()).finish_non_exhaustive()
     }
 }

@@ -14,6 +14,7 @@ use laneway_core::store::{Emit, JobResult, Stash};
 use laneway_core::{Event, Headers, Refusal, Shard, Store, StoreError};
 
 use crate::handler::{Done, Emission, Failure, LaneAnswer, Retry, StateChange, WhenDurable};
+use crate::job::headers::is_of_user;
 use crate::lane::Waiting;
 use crate::log::Catalogue;
 use crate::service::Env;
@@ -152,7 +153,7 @@ async fn emits(catalogue: &Catalogue, cause: &Event, emissions: Vec<Emission>) -
         let own = draft
             .headers
             .iter()
-            .filter(|(name, _)| *name != HOPS)
+            .filter(|(name, _)| is_of_user(name))
             .map(|(name, value)| (name.to_owned(), value.to_vec()));
         let headers: Vec<_> = own.chain([(HOPS.to_owned(), hops.to_string().into_bytes())]).collect();
         draft.headers = Headers::new(headers).map_err(|refusal| format!("emit to {stream}: {refusal}"))?;

@@ -2,7 +2,7 @@
 //!
 //! `seat` is the state, in plain code; its rules are in `intake`, `turns`, `batches`, `accused`, `settle`, `requests` (with `queue`, `redrive`, `claims`), `loading` and
 //! `durable`.
-//! `run` is the loop that acts, `carry` carries runs out, `fetch` are the reads it makes, `own` how a seat comes to its owner.
+//! `settings` is what a processor was asked to be and `stored` its form in the store; `run` is the loop that acts, `carry` carries runs out, `fetch` are the reads it makes, `own` how a seat comes to its owner.
 
 mod accused;
 mod batches;
@@ -20,6 +20,7 @@ mod run;
 mod seat;
 mod settings;
 mod settle;
+mod stored;
 mod turns;
 
 #[cfg(test)]
@@ -32,3 +33,4 @@ pub(crate) use own::own;
 pub(crate) use run::Order;
 pub(crate) use seat::Names;
 pub use settings::{Batch, ProcessorSettings};
+pub use stored::{SettingsError, StoredProcessor};

@@ -197,6 +197,11 @@ impl Desk {
         self.inner.demand.clone()
     }
 
+    /// Whether workers have as many lanes as they may.
+    pub(crate) fn is_full(&self) -> bool {
+        self.inner.open.lock().claims.len() >= self.inner.claims_max
+    }
+
     /// Claims lanes; waits for the first one if there is none. Answers nothing when the wait is over.
     pub async fn claim(&self, wish: ClaimWish) -> Vec<Claim> {
         let inner = &self.inner;

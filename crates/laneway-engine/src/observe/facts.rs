@@ -8,6 +8,7 @@ use laneway_core::store::{
 use laneway_core::{EventId, JobId, Key, LaneName, Seat, Shard, Store, StoreError, StreamInfo};
 
 use super::lanes::{LaneStanding, ProcessorStanding};
+use super::nearby::Nearby;
 use super::why::{Facts, Place, Why, why};
 use crate::job::{JobError, JobStatus, Jobs};
 use crate::log::{Catalogue, CatalogueError};
@@ -21,6 +22,7 @@ pub struct Looker {
     pub(super) store: Arc<dyn Store>,
     pub(super) catalogue: Arc<Catalogue>,
     jobs: Jobs,
+    nearby: Nearby,
 }
 
 /// Why nothing can be said.
@@ -38,8 +40,8 @@ pub enum LookError {
 }
 
 impl Looker {
-    pub(crate) fn new(store: Arc<dyn Store>, catalogue: Arc<Catalogue>, jobs: Jobs) -> Self {
-        Self { store, catalogue, jobs }
+    pub(crate) fn new(store: Arc<dyn Store>, catalogue: Arc<Catalogue>, jobs: Jobs, nearby: Nearby) -> Self {
+        Self { store, catalogue, jobs, nearby }
     }
 
     /// How a lane stands.
@@ -115,6 +117,7 @@ impl Looker {
             status: seat.progress.status,
             block: view.record.block.clone(),
             attempts: view.record.attempts,
+            short_of: self.nearby.short_of(seat.processor),
             before: head.map_or(0, |head| head.0.saturating_sub(floor.0 + 1)),
         }
     }
@@ -137,7 +140,7 @@ impl Looker {
         for _ in 0..STEPS_MAX {
             let Some(id) = next.filter(|id| !window.contains(*id)) else { break };
             open = Some(id);
-            next = match self.event(shard, id).await? {
+            next = match self.entry(shard, id).await? {
                 Some(Entry::Event(event)) => event.prev,
                 Some(Entry::Superseded { .. }) | None => None,
             };
@@ -145,7 +148,7 @@ impl Looker {
         Ok(open)
     }
 
-    async fn event(&self, shard: Shard, id: EventId) -> Result<Option<Entry>, StoreError> {
+    async fn entry(&self, shard: Shard, id: EventId) -> Result<Option<Entry>, StoreError> {
         let from = ReadFrom::Ids(vec![id]);
         let read = Read { shard, from, limit: 1, bytes: usize::MAX, processor: None, states: false };
         match self.store.read(read).await {
@@ -163,7 +166,7 @@ impl Looker {
         };
         let shard = id.shard();
         let info = self.catalogue.stream_of(shard.stream).await?;
-        let responder = match self.event(shard, event).await? {
+        let responder = match self.entry(shard, event).await? {
             Some(Entry::Event(event)) => event.job.map(|job| job.responder),
             Some(Entry::Superseded { job, .. }) => job.map(|job| job.responder),
             None => None,

@@ -1,16 +1,20 @@
 //! What the engine tells of itself: why something waits and how lanes stand (read from the store, by any node), meters,
 //! and reports on the system stream. Nothing here changes what the engine does.
 
+mod events;
 mod facts;
 mod lanes;
 mod lists;
 mod meters;
+mod nearby;
 mod report;
 mod why;
 
+pub use events::{EventStatus, EventView, EventsPage, PartitionStanding, SeatStanding, StreamStanding};
 pub use facts::{LookError, Looker};
 pub use lanes::{DeadLetter, HeldLane, LaneStanding, ProcessorStanding};
 pub(crate) use meters::{Meters, Tally};
+pub(crate) use nearby::{Nearby, Places};
 pub use report::SYSTEM_STREAM;
 pub(crate) use report::{Report, report};
-pub use why::{Facts, Place, Why, why};
+pub use why::{Facts, Place, Short, Why, why};

@@ -87,6 +87,13 @@ pub enum Why {
         /// Since when that one runs, if it has taken long enough to be told.
         since: Option<Timestamp>,
     },
+    /// It is its lane's first, and its processor runs as many at once on its node as it may.
+    LimitReached {
+        /// How many.
+        concurrency: usize,
+    },
+    /// It is its lane's first, and no remote worker asks for a lane of its processor.
+    NoWorker,
     /// It is its lane's first, and waits for the owner to come to it.
     Waiting {
         /// Events of the partition that are not passed and come before it.
@@ -112,6 +119,18 @@ pub enum Place {
     Nothing,
 }
 
+/// What a head that could start is short of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Short {
+    /// A place: as many run as may.
+    Places {
+        /// How many.
+        concurrency: usize,
+    },
+    /// A worker: none asks.
+    Workers,
+}
+
 /// What is known when the reason is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
@@ -127,6 +146,8 @@ pub struct Facts {
     pub block: Option<Block>,
     /// Failed attempts at the head.
     pub attempts: u32,
+    /// What heads of the processor are short of, where this node knows.
+    pub short_of: Option<Short>,
     /// Events of the partition that come before it and are not passed.
     pub before: u64,
 }
@@ -172,7 +193,11 @@ pub fn why(facts: &Facts) -> Why {
             let since = (since.0 > 0).then_some(*since);
             if is_head { Why::Running { since } } else { Why::Behind { head, since } }
         }
-        _ if is_head => Why::Waiting { before: facts.before },
+        _ if is_head => match facts.short_of {
+            Some(Short::Places { concurrency }) => Why::LimitReached { concurrency },
+            Some(Short::Workers) => Why::NoWorker,
+            None => Why::Waiting { before: facts.before },
+        },
         _ => Why::Behind { head, since: None },
     }
 }
@@ -205,6 +230,10 @@ impl fmt::Display for Why {
             Self::Running { .. } => formatter.write_str("it runs"),
             Self::Behind { head, since: Some(_) } => write!(formatter, "event {head} of its lane runs"),
             Self::Behind { head, since: None } => write!(formatter, "event {head} of its lane comes first"),
+            Self::LimitReached { concurrency } => {
+                write!(formatter, "limit reached: its processor runs {concurrency} at once")
+            }
+            Self::NoWorker => formatter.write_str("no worker claims lanes of its processor"),
             Self::Waiting { before } => write!(formatter, "it waits for its turn behind {before} events"),
         }
     }
@@ -236,6 +265,10 @@ mod tests {
         ]
     }
 
+    fn shorts() -> [Option<Short>; 3] {
+        [None, Some(Short::Places { concurrency: 8 }), Some(Short::Workers)]
+    }
+
     fn every_state() -> Vec<Facts> {
         let places = [
             Place::Scheduled(Due::Calendar(Timestamp(9))),
@@ -249,7 +282,10 @@ mod tests {
             for registered in [true, false] {
                 for owned in [true, false] {
                     for status in [SeatStatus::Run, SeatStatus::Paused, SeatStatus::Halted] {
-                        for block in blocks() {
+                        for (block, short_of) in blocks()
+                            .into_iter()
+                            .flat_map(|block| shorts().map(|short| (block.clone(), short)))
+                        {
                             all.push(Facts {
                                 place,
                                 registered,
@@ -257,6 +293,7 @@ mod tests {
                                 status,
                                 block,
                                 attempts: 2,
+                                short_of,
                                 before: 4,
                             });
                         }
@@ -288,16 +325,22 @@ mod tests {
                 matches!(facts.place, Place::Head(_)) && matches!(block, Some(Block::Running { .. }))
             }
             Why::Behind { .. } => matches!(facts.place, Place::Behind { .. }),
-            Why::Waiting { .. } => {
-                matches!(facts.place, Place::Head(_)) && facts.owned && facts.status == SeatStatus::Run
+            Why::LimitReached { .. } => {
+                could_start(facts) && matches!(facts.short_of, Some(Short::Places { .. }))
             }
+            Why::NoWorker => could_start(facts) && facts.short_of == Some(Short::Workers),
+            Why::Waiting { .. } => could_start(facts) && facts.short_of.is_none(),
         }
+    }
+
+    fn could_start(facts: &Facts) -> bool {
+        matches!(facts.place, Place::Head(_)) && facts.owned && facts.status == SeatStatus::Run
     }
 
     #[test]
     fn every_reachable_state_has_one_reason_and_it_is_true() {
         let states = every_state();
-        assert_eq!(states.len(), 5 * 2 * 2 * 3 * 8);
+        assert_eq!(states.len(), 5 * 2 * 2 * 3 * 8 * 3);
         for facts in &states {
             let reason = why(facts);
             assert!(is_true(facts, &reason), "{facts:?} was explained by {reason:?}");
@@ -316,6 +359,6 @@ mod tests {
                 distinct.push(kind);
             }
         }
-        assert_eq!(distinct.len(), 16, "a reason that explains nothing is none");
+        assert_eq!(distinct.len(), 18, "a reason that explains nothing is none");
     }
 }

@@ -87,3 +87,51 @@ async fn parked_lanes_and_failed_jobs_are_reported_on_the_system_stream() {
     let text = String::from_utf8_lossy(&report.data);
     assert!(text.contains(r#""key":"ann""#) && text.contains(r#""cause":"as told""#), "{text}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn head_that_finds_no_place_names_the_limit_and_another_node_does_not_know() {
+    let mut world = World::new(Mode::Queue).await;
+    world.process(ProcessorSettings { concurrency: 1, ..settings() }).await;
+    let running = world.submit("ann", "slow").await;
+    world.next().await;
+    crate::seam::wait(std::time::Duration::from_secs(3)).await;
+    let waits = world.submit("bob", "ok").await;
+    let looker = world.engine.looker().clone();
+    assert_eq!(looker.why_job(waits).await.expect("known"), Why::LimitReached { concurrency: 1 });
+    assert!(matches!(looker.why_job(running).await.expect("known"), Why::Running { .. }));
+    let elsewhere = world.again().engine.looker().why_job(waits).await.expect("known");
+    assert!(matches!(elsewhere, Why::Waiting { .. }), "{elsewhere:?}");
+    world.engine.drain(2 * crate::world::SOON).await;
+    let stopped = looker.why_job(waits).await.expect("known");
+    assert!(matches!(stopped, Why::Waiting { .. }), "nothing runs here any more, {stopped:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn head_that_no_worker_claims_says_so_until_one_asks() {
+    use laneway_engine::handler::{ClaimWish, LaneAnswer};
+    let world = World::new(Mode::Queue).await;
+    let settings = ProcessorSettings { concurrency: 1, ..settings() };
+    let desk = world.engine.process_at_desk("charge", "orders", settings).await.expect("a processor");
+    let first = world.submit("ann", "ok").await;
+    // Long enough for the seats to be taken.
+    crate::seam::wait(std::time::Duration::from_secs(1)).await;
+    let looker = world.engine.looker().clone();
+    assert_eq!(looker.why_job(first).await.expect("known"), Why::NoWorker);
+    let second = std::time::Duration::from_secs(1);
+    let wish = ClaimWish {
+        lanes: 1,
+        events: 1,
+        lease: 30 * second,
+        wait: second,
+        worker: "w1".to_owned(),
+        request: None,
+    };
+    let claim = desk.claim(wish).await.remove(0);
+    let other = world.submit("bob", "ok").await;
+    assert_eq!(looker.why_job(other).await.expect("known"), Why::LimitReached { concurrency: 1 });
+    desk.settle(&claim.token, LaneAnswer::done(None)).await.expect("it is ours");
+    assert_eq!(looker.why_job(other).await.expect("known"), Why::NoWorker);
+    world.engine.stop_processor("charge", crate::world::SOON).await.expect("it runs");
+    let stopped = looker.why_job(other).await.expect("known");
+    assert!(matches!(stopped, Why::Waiting { .. }), "nobody could claim it here any more, {stopped:?}");
+}

@@ -1,0 +1,372 @@
+//! Processors on this node: registered, started, changed, stopped one by one or all together.
+//!
+//! A name is taken from the moment somebody begins to start or stop it until that is over, so that two callers cannot
+//! start one processor twice, and one that is being stopped is not started over its own end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::join_all;
+use laneway_core::store::Define;
+use laneway_core::{Partition, ProcessorId, Seat, StreamInfo};
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+
+use super::{DefineError, Engine};
+use crate::dispatch::{Ground, Names, Order, ProcessorSettings, SettingsError, StoredProcessor, own};
+use crate::handler::{Desk, Handler, Workers};
+use crate::observe::{Meters, Places, SYSTEM_STREAM};
+
+/// A processor to be registered: what the store keeps of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// Its name, unique in the store.
+    pub name: String,
+    /// The stream it processes.
+    pub stream: String,
+    /// How it runs its events.
+    pub settings: ProcessorSettings,
+    /// What kind of handler it has, in words of the caller; the engine does not read it. Default: empty.
+    pub handler: Bytes,
+}
+
+impl Registration {
+    /// A processor with default settings.
+    pub fn new(name: impl Into<String>, stream: impl Into<String>) -> Self {
+        let settings = ProcessorSettings::default();
+        Self { name: name.into(), stream: stream.into(), settings, handler: Bytes::new() }
+    }
+}
+
+/// A processor as it is registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessorView {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub id: ProcessorId,
+    /// The stream it processes.
+    pub stream: String,
+    /// Settings and description, or why this program cannot read them.
+    pub stored: Result<StoredProcessor, SettingsError>,
+    /// Whether it runs on this node.
+    pub runs_here: bool,
+}
+
+/// The processors that run on this node. `None` while one is being started or stopped.
+#[derive(Clone, Default)]
+pub(super) struct Running(Arc<Mutex<BTreeMap<String, Option<Processing>>>>);
+
+/// A processor that runs on this node.
+struct Processing {
+    id: ProcessorId,
+    /// One per seat: who waits for a shared one is woken in an order that nobody can repeat.
+    orders: Vec<watch::Sender<Order>>,
+    seats: Vec<JoinHandle<()>>,
+    work: Work,
+}
+
+/// Who runs the events.
+#[derive(Clone)]
+enum Work {
+    Handler(Arc<dyn Handler>),
+    /// Remote workers.
+    Desk(Arc<Desk>),
+}
+
+/// A name that nobody else can start or stop meanwhile.
+struct Reserved {
+    running: Running,
+    name: String,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let mut running = self.running.0.lock();
+        if running.get(&self.name).is_some_and(Option::is_none) {
+            running.remove(&self.name);
+        }
+    }
+}
+
+impl Running {
+    pub(super) fn names(&self) -> Vec<String> {
+        let running = self.0.lock();
+        running.iter().filter(|(_, runs)| runs.is_some()).map(|(name, _)| name.clone()).collect()
+    }
+
+    fn reserve(&self, name: &str) -> Result<Reserved, DefineError> {
+        let mut running = self.0.lock();
+        if running.contains_key(name) {
+            return Err(DefineError::AlreadyRuns(name.to_owned()));
+        }
+        running.insert(name.to_owned(), None);
+        Ok(Reserved { running: self.clone(), name: name.to_owned() })
+    }
+
+    /// Takes a processor out to stop it.
+    fn take(&self, name: &str) -> Option<(Reserved, Processing)> {
+        let processing = self.0.lock().get_mut(name)?.take()?;
+        Some((Reserved { running: self.clone(), name: name.to_owned() }, processing))
+    }
+}
+
+impl Reserved {
+    fn runs(self, processing: Processing) {
+        self.running.0.lock().insert(self.name.clone(), Some(processing));
+    }
+}
+
+impl Engine {
+    /// Registers a processor, or changes what is stored of it, without running it here.
+    pub async fn register(&self, registration: &Registration) -> Result<(), DefineError> {
+        self.write(registration).await.map(|_| ())
+    }
+
+    /// Registers a processor and runs it on this node until it is stopped.
+    pub async fn process(
+        &self,
+        name: &str,
+        stream: &str,
+        settings: ProcessorSettings,
+        handler: Arc<dyn Handler>,
+    ) -> Result<(), DefineError> {
+        let registration = Registration { settings, ..Registration::new(name, stream) };
+        self.process_as(registration, handler).await
+    }
+
+    /// [`process`](Self::process), with a description of the handler that the store keeps.
+    pub async fn process_as(
+        &self,
+        registration: Registration,
+        handler: Arc<dyn Handler>,
+    ) -> Result<(), DefineError> {
+        let reserved = self.running.reserve(&registration.name)?;
+        self.start(reserved, &registration, Work::Handler(handler)).await
+    }
+
+    /// Registers a processor whose events remote workers claim at a desk, and offers them on this node.
+    pub async fn process_at_desk(
+        &self,
+        name: &str,
+        stream: &str,
+        settings: ProcessorSettings,
+    ) -> Result<Arc<Desk>, DefineError> {
+        self.process_at_desk_as(Registration { settings, ..Registration::new(name, stream) }).await
+    }
+
+    /// [`process_at_desk`](Self::process_at_desk), with a description that the store keeps.
+    pub async fn process_at_desk_as(&self, registration: Registration) -> Result<Arc<Desk>, DefineError> {
+        let reserved = self.running.reserve(&registration.name)?;
+        let desk = self.new_desk(&registration.settings);
+        self.start(reserved, &registration, Work::Desk(Arc::clone(&desk))).await?;
+        Ok(desk)
+    }
+
+    /// The desk where remote workers claim the events of a processor that runs here.
+    pub fn desk(&self, processor: &str) -> Option<Arc<Desk>> {
+        match &self.running.0.lock().get(processor)?.as_ref()?.work {
+            Work::Desk(desk) => Some(Arc::clone(desk)),
+            Work::Handler(_) => None,
+        }
+    }
+
+    fn new_desk(&self, settings: &ProcessorSettings) -> Arc<Desk> {
+        Arc::new(Desk::new(self.env.clone(), self.operator.clone(), settings.concurrency))
+    }
+
+    /// Changes the settings of a processor that runs here: it is drained and goes on with the new ones, and nothing is
+    /// lost or run twice. Runs that take longer than `within` are asked to stop and run again afterwards.
+    ///
+    /// A processor at a desk gets a new desk, see [`desk`](Self::desk); claims that are open after `within` are lost.
+    /// Where the processor began (`start`) is history and stays as it was.
+    pub async fn change_processor(
+        &self,
+        registration: Registration,
+        within: Duration,
+    ) -> Result<(), DefineError> {
+        registration.settings.check().map_err(DefineError::Settings)?;
+        let name = &registration.name;
+        let (reserved, processing) =
+            self.running.take(name).ok_or_else(|| DefineError::NotRunning(name.clone()))?;
+        let work = match &processing.work {
+            Work::Handler(handler) => Work::Handler(Arc::clone(handler)),
+            Work::Desk(_) => Work::Desk(self.new_desk(&registration.settings)),
+        };
+        self.end(vec![processing], within).await;
+        self.start(reserved, &registration, work).await
+    }
+
+    /// Drains one processor on this node while the others run; after `within` its runs are asked to stop.
+    ///
+    /// It stays registered, and what did not finish runs again when it is next started.
+    pub async fn stop_processor(&self, name: &str, within: Duration) -> Result<(), DefineError> {
+        if self.stop_if_running(name, within).await {
+            return Ok(());
+        }
+        Err(DefineError::NotRunning(name.to_owned()))
+    }
+
+    pub(super) async fn stop_if_running(&self, name: &str, within: Duration) -> bool {
+        let Some((_reserved, processing)) = self.running.take(name) else { return false };
+        self.end(vec![processing], within).await;
+        true
+    }
+
+    /// Removes a processor with its progress, lane states and dead letters; it is drained here first. Jobs that only it
+    /// would have answered wait for ever and say so.
+    pub async fn remove_processor(&self, name: &str, within: Duration) -> Result<(), DefineError> {
+        self.catalogue.refresh().await?;
+        let (_, processor) = self.catalogue.processor(name).await?;
+        self.stop_if_running(name, within).await;
+        self.catalogue.define(Define::RemoveProcessor { processor }).await?;
+        Ok(())
+    }
+
+    /// All processors of the store, by name.
+    pub async fn processors(&self) -> Result<Vec<ProcessorView>, DefineError> {
+        let here = self.running.names();
+        let streams = self.catalogue.streams().await?;
+        let of_stream = |stream: &Arc<StreamInfo>| {
+            let name = stream.name.clone();
+            let processors = stream.processors.clone().into_iter();
+            processors.map(move |processor| (name.clone(), processor))
+        };
+        let mut views: Vec<ProcessorView> = streams
+            .iter()
+            .flat_map(of_stream)
+            .map(|(stream, processor)| ProcessorView {
+                runs_here: here.contains(&processor.name),
+                name: processor.name,
+                id: processor.id,
+                stream,
+                stored: StoredProcessor::decode(processor.settings),
+            })
+            .collect();
+        views.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(views)
+    }
+
+    /// Takes no new turns, lets what runs finish, and after `within` asks the rest to stop.
+    ///
+    /// Nothing is lost: what did not finish runs again at the next start.
+    pub async fn drain(&self, within: Duration) {
+        self.upkeep.lock().drain(..).for_each(|task| task.abort());
+        let names = self.running.names();
+        let taken: Vec<_> = names.iter().filter_map(|name| self.running.take(name)).collect();
+        let (_reserved, running): (Vec<_>, Vec<_>) = taken.into_iter().unzip();
+        self.end(running, within).await;
+    }
+
+    async fn end(&self, running: Vec<Processing>, within: Duration) {
+        running.iter().for_each(|processing| self.nearby.stopped(processing.id));
+        let orders: Vec<_> = running.iter().flat_map(|processing| processing.orders.clone()).collect();
+        tell(&orders, Order::Drain);
+        let all = async {
+            let seats = running.into_iter().flat_map(|processing| processing.seats);
+            for ended in join_all(seats).await {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a seat's loop came to a bad end");
+                }
+            }
+        };
+        let late = async {
+            self.env.sleep(within).await;
+            tell(&orders, Order::Stop);
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            () = all => {}
+            () = late => {}
+        }
+    }
+
+    async fn write(
+        &self,
+        registration: &Registration,
+    ) -> Result<(Arc<StreamInfo>, ProcessorId), DefineError> {
+        let Registration { name, stream, settings, handler } = registration;
+        settings.check().map_err(DefineError::Settings)?;
+        let info = self.catalogue.stream(stream).await?;
+        let stored = StoredProcessor { settings: settings.clone(), handler: handler.clone() }.encode();
+        let known = info.processors.iter().find(|processor| processor.name == *name);
+        if known.is_none_or(|known| known.settings != stored) {
+            let define = Define::Processor {
+                stream: info.id,
+                name: name.clone(),
+                start: settings.start,
+                settings: stored,
+            };
+            self.catalogue.define(define).await?;
+        }
+        Ok(self.catalogue.processor(name).await?)
+    }
+
+    async fn start(
+        &self,
+        reserved: Reserved,
+        registration: &Registration,
+        work: Work,
+    ) -> Result<(), DefineError> {
+        let (info, processor) = self.write(registration).await?;
+        let Registration { name, stream, settings, .. } = registration;
+        let (handler, places) = match &work {
+            Work::Handler(handler) => (Arc::clone(handler), Arc::new(Semaphore::new(settings.concurrency))),
+            Work::Desk(desk) => (Arc::clone(desk) as Arc<dyn Handler>, desk.places()),
+        };
+        let concurrency = settings.concurrency;
+        let nearby = match &work {
+            Work::Handler(_) => Places::Here { concurrency, free: Arc::clone(&places) },
+            Work::Desk(desk) => Places::Desk { concurrency, desk: Arc::clone(desk) },
+        };
+        let (workers, timeout) = (Workers::new(self.env.clone()), settings.timeout);
+        let (stream, name): (Arc<str>, Arc<str>) = (Arc::from(stream.as_str()), Arc::from(name.as_str()));
+        let demand = match &work {
+            Work::Handler(_) => None,
+            Work::Desk(desk) => Some(desk.demand()),
+        };
+        let ground_of = |partition| Ground {
+            env: self.env.clone(),
+            store: Arc::clone(&self.stores.store),
+            wakeups: Arc::clone(&self.stores.wakeups),
+            catalogue: Arc::clone(&self.catalogue),
+            handler: Arc::clone(&handler),
+            workers: Arc::clone(&workers),
+            places: Arc::clone(&places),
+            alone: Arc::clone(&self.alone),
+            stream: Arc::clone(&stream),
+            processor: Arc::clone(&name),
+            timeout,
+            meters: Meters::new(&stream, &name, partition),
+            demand: demand.clone(),
+        };
+        let system = self.catalogue.stream(SYSTEM_STREAM).await.ok().map(|system| system.id);
+        let names = Names {
+            stream: Arc::clone(&stream),
+            processor: Arc::clone(&name),
+            reports_to: system.filter(|system| *system != info.id),
+        };
+        let settings = Arc::new(settings.clone());
+        let (orders, seats) = (0..info.settings.partitions)
+            .map(|partition| {
+                let (order, orders) = watch::channel(Order::Run);
+                let seat = Seat { shard: info.shard(Partition(partition)), processor };
+                let (ground, settings) = (Arc::new(ground_of(partition)), Arc::clone(&settings));
+                (order, self.env.spawn(own(ground, seat, settings, Arc::clone(&info), names.clone(), orders)))
+            })
+            .unzip();
+        self.nearby.runs(processor, nearby);
+        reserved.runs(Processing { id: processor, orders, seats, work });
+        Ok(())
+    }
+}
+
+fn tell(orders: &[watch::Sender<Order>], order: Order) {
+    for sender in orders {
+        sender.send_replace(order);
+    }
+}
