@@ -101,24 +101,31 @@ pub(crate) struct Claims(Mutex<HashMap<String, Held>>);
 #[derive(Debug)]
 struct Held {
     events: Vec<EventId>,
+    worker: String,
     expires: Steady,
 }
 
 impl Claims {
     /// Remembers new claims, and forgets those whose lease ended long ago.
-    pub(crate) fn remember(&self, claims: &[Claim]) {
+    pub(crate) fn remember(&self, claims: &[Claim], worker: &str) {
         let now = seam::steady();
         let mut held = self.0.lock();
         held.retain(|_, claim| claim.expires.after(REMEMBER) > now);
         for claim in claims {
             let events = claim.run.events.iter().map(|event| event.id).collect();
-            held.insert(claim.token.clone(), Held { events, expires: claim.expires });
+            let worker = worker.to_owned();
+            held.insert(claim.token.clone(), Held { events, worker, expires: claim.expires });
         }
     }
 
     /// The events of a claim.
     pub(crate) fn events(&self, token: &str) -> Option<Vec<EventId>> {
         self.0.lock().get(token).map(|claim| claim.events.clone())
+    }
+
+    /// Who has a claim, by its own name.
+    pub(crate) fn worker(&self, token: &str) -> String {
+        self.0.lock().get(token).map(|claim| claim.worker.clone()).unwrap_or_default()
     }
 
     /// A claim has more time.

@@ -84,6 +84,7 @@ mod job;
 mod operations;
 pub mod record;
 pub mod resequencer;
+mod schedule;
 mod seam;
 mod stream;
 #[cfg(feature = "embedded")]
@@ -98,7 +99,7 @@ pub use app::{Laneway, OpenError, Processor, Retry, StartError};
 pub use error::{Error, Result, RetryExt};
 pub use extract::{Ctx, Emit, Event, Job, LaneBatch, LaneState, Object, State};
 pub use format::FormatError;
-pub use job::{JobHandle, JobStatus, Progress, SubmitError, Submitting, WaitError};
+pub use job::{JobBatch, JobHandle, JobStatus, Progress, SubmitError, Submitting, SubmittingMany, WaitError};
 pub use laneway_core::{
     Durability, EventId, JobId, Key, Mode, Partition, Ref, RunFence, Seq, StartAt, Status, Steady, Terminal,
     Timestamp,
@@ -106,11 +107,13 @@ pub use laneway_core::{
 pub use laneway_derive::{Job, Record};
 pub use laneway_engine::Batch;
 pub use laneway_engine::handler::OnFailure;
-pub use laneway_engine::job::JobError;
+pub use laneway_engine::job::{BatchId, JobError};
+pub use laneway_engine::upkeep::schedule::{CatchUp, Overlap, Schedule, Spec};
 pub use laneway_lanes::Lanes;
 pub use operations::{DeadLetter, HeldLane, OperateError, Operations};
 pub use record::{JobRecord, Record};
 pub use resequencer::Resequencer;
+pub use schedule::{ScheduleError, Schedules, Scheduling};
 pub use stream::{Append, Receipt, SendError, Sending, SendingMany, Stream};
 pub use times::{days, hours, mins, secs};
 

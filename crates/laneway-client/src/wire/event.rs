@@ -242,9 +242,8 @@ pub struct Event {
     /// Its headers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// When it joined its lane; nothing for one that newest-wins has dropped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time: Option<String>,
+    /// When it joined its lane.
+    pub time: String,
     /// Newest wins: its generation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<u64>,
@@ -278,4 +277,7 @@ pub struct EventStatus {
     /// Why, for ends other than `done`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The event that took its place, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub winner: Option<u64>,
 }

@@ -23,6 +23,9 @@ pub struct JobReceipt {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobReceipts {
+    /// Names all that were accepted; nothing if none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<String>,
     /// One entry each, in order.
     pub jobs: Vec<BatchedJob>,
 }
@@ -109,6 +112,9 @@ pub struct Job {
     /// What went wrong last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The job that it runs again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_of: Option<String>,
     /// Why it does not go on; nothing once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,

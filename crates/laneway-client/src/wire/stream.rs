@@ -69,8 +69,12 @@ pub struct PartitionHead {
 pub struct StreamProcessor {
     /// Its name.
     pub processor: String,
-    /// Events above its floor, over all partitions: those that have not ended, and those that ended out of their turn.
+    /// Events that have not ended and are not held up with their lane, over all partitions.
     pub lag: u64,
+    /// Lanes that are held up, such as parked ones.
+    pub held_lanes: u64,
+    /// Dead letters.
+    pub dead_letters: u64,
 }
 
 /// All streams, by name.

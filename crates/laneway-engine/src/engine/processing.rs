@@ -261,7 +261,7 @@ impl Engine {
 
     async fn end(&self, running: Vec<Processing>, within: Duration) {
         let orders: Vec<_> = running.iter().map(|processing| processing.order.clone()).collect();
-        orders.iter().for_each(|order| drop(order.send_replace(Order::Drain)));
+        tell(&orders, Order::Drain);
         let all = async {
             let seats = running.into_iter().flat_map(|processing| processing.seats);
             for ended in join_all(seats).await {
@@ -272,7 +272,7 @@ impl Engine {
         };
         let late = async {
             self.env.sleep(within).await;
-            orders.iter().for_each(|order| drop(order.send_replace(Order::Stop)));
+            tell(&orders, Order::Stop);
             std::future::pending::<()>().await;
         };
         tokio::select! {
@@ -349,5 +349,11 @@ impl Engine {
         let seats = seats.collect();
         reserved.runs(Processing { order, seats, work });
         Ok(())
+    }
+}
+
+fn tell(orders: &[watch::Sender<Order>], order: Order) {
+    for sender in orders {
+        sender.send_replace(order);
     }
 }

@@ -1,11 +1,13 @@
 //! Log: drafts become events in their partitions, and emits reach theirs.
 //!
-//! `catalogue` knows the streams, `producer` routes and appends, `forward` empties outboxes.
+//! `catalogue` knows the streams, `producer` routes and appends, `forward` empties outboxes, `events` reads back.
 
 mod catalogue;
+mod events;
 mod forward;
 mod producer;
 
 pub use catalogue::{Catalogue, CatalogueError};
+pub(crate) use events::events_of;
 pub(crate) use forward::forward_outbox;
 pub use producer::{AppendError, Appending, Producer, Sent};

@@ -13,6 +13,7 @@ use laneway_core::{
 use parking_lot::Mutex;
 
 use super::catalogue::{Catalogue, CatalogueError};
+use crate::job::headers;
 use crate::service::Env;
 
 /// Times an append that nobody answered is repeated.
@@ -107,6 +108,18 @@ impl Producer {
     /// # Errors
     /// When the stream does not exist, or a draft could never be appended: then nothing was.
     pub async fn append(&self, stream: &str, appending: Appending) -> Result<Vec<Sent>, AppendError> {
+        for (index, draft) in appending.drafts.iter().enumerate() {
+            headers::check(&draft.headers).map_err(|refusal| AppendError::Refused { index, refusal })?;
+        }
+        self.append_own(stream, appending).await
+    }
+
+    /// [`append`](Self::append) for drafts that may carry headers of the engine's own.
+    pub(crate) async fn append_own(
+        &self,
+        stream: &str,
+        appending: Appending,
+    ) -> Result<Vec<Sent>, AppendError> {
         let info = self.catalogue.stream(stream).await?;
         let refused = |index, refusal| AppendError::Refused { index, refusal };
         for (index, draft) in appending.drafts.iter().enumerate() {

@@ -137,7 +137,7 @@ impl Looker {
         for _ in 0..STEPS_MAX {
             let Some(id) = next.filter(|id| !window.contains(*id)) else { break };
             open = Some(id);
-            next = match self.event(shard, id).await? {
+            next = match self.entry(shard, id).await? {
                 Some(Entry::Event(event)) => event.prev,
                 Some(Entry::Superseded { .. }) | None => None,
             };
@@ -145,7 +145,7 @@ impl Looker {
         Ok(open)
     }
 
-    async fn event(&self, shard: Shard, id: EventId) -> Result<Option<Entry>, StoreError> {
+    async fn entry(&self, shard: Shard, id: EventId) -> Result<Option<Entry>, StoreError> {
         let from = ReadFrom::Ids(vec![id]);
         let read = Read { shard, from, limit: 1, bytes: usize::MAX, processor: None, states: false };
         match self.store.read(read).await {
@@ -163,7 +163,7 @@ impl Looker {
         };
         let shard = id.shard();
         let info = self.catalogue.stream_of(shard.stream).await?;
-        let responder = match self.event(shard, event).await? {
+        let responder = match self.entry(shard, event).await? {
             Some(Entry::Event(event)) => event.job.map(|job| job.responder),
             Some(Entry::Superseded { job, .. }) => job.map(|job| job.responder),
             None => None,

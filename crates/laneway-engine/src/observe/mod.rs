@@ -1,6 +1,7 @@
 //! What the engine tells of itself: why something waits and how lanes stand (read from the store, by any node), meters,
 //! and reports on the system stream. Nothing here changes what the engine does.
 
+mod events;
 mod facts;
 mod lanes;
 mod lists;
@@ -8,6 +9,7 @@ mod meters;
 mod report;
 mod why;
 
+pub use events::{EventStatus, EventView, EventsPage, PartitionStanding, SeatStanding, StreamStanding};
 pub use facts::{LookError, Looker};
 pub use lanes::{DeadLetter, HeldLane, LaneStanding, ProcessorStanding};
 pub(crate) use meters::{Meters, Tally};

@@ -208,7 +208,12 @@ impl Schedules {
             drafts: vec![draft],
             object: None,
         };
-        let appended = self.stores.store.append(append).await?;
+        let appended = loop {
+            match self.stores.store.append(append.clone()).await {
+                Err(StoreError::Adopt { shard, stored, .. }) => self.catalogue.adopt(shard, stored).await?,
+                appended => break appended?,
+            }
+        };
         let receipt = appended.receipts.into_iter().next();
         receipt.ok_or_else(|| StoreError::Corrupt { what: "an append without a receipt".to_owned() }.into())
     }

@@ -2,7 +2,9 @@
 
 mod batches;
 mod claims;
+mod events;
 mod failures;
+mod jobs;
 mod latest;
 mod limits;
 mod lists;

@@ -99,10 +99,7 @@ pub(super) async fn object<T: DeserializeOwned>(headers: &HeaderMap, body: Body)
 }
 
 /// The object or the array of objects of a body.
-pub(super) async fn objects<T: DeserializeOwned>(
-    headers: &HeaderMap,
-    body: Body,
-) -> Result<(Vec<T>, Many, Bytes)> {
+pub(super) async fn objects<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<(Vec<T>, Many)> {
     let Some(bytes) = read(headers, body).await? else {
         return Err(Failure::new(
             Code::InvalidJson,
@@ -111,7 +108,7 @@ pub(super) async fn objects<T: DeserializeOwned>(
     };
     let begins = bytes.iter().copied().find(|byte| !byte.is_ascii_whitespace());
     if begins != Some(b'[') {
-        return Ok((vec![parse(&bytes, "")?], Many::One, bytes));
+        return Ok((vec![parse(&bytes, "")?], Many::One));
     }
     let entries: Vec<&RawValue> = parse(&bytes, "")?;
     if entries.len() > EVENTS_MAX {
@@ -126,7 +123,7 @@ pub(super) async fn objects<T: DeserializeOwned>(
         .enumerate()
         .map(|(index, entry)| parse(entry.get().as_bytes(), &format!("event {index}: ")))
         .collect();
-    Ok((parsed?, Many::Array, bytes.clone()))
+    Ok((parsed?, Many::Array))
 }
 
 /// Parses JSON; what is wrong is told with its field, and an unknown field with the nearest known one.

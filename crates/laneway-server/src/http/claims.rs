@@ -44,7 +44,7 @@ pub(super) async fn claim(
         claims = desk.claim(wish) => claims,
         () = node.stopping() => Vec::new(),
     };
-    node.claims().remember(&claims);
+    node.claims().remember(&claims, asked.worker.as_deref().unwrap_or("unnamed"));
     Ok(Json(wire::Claims { claims: claims.iter().map(told).collect() }))
 }
 
@@ -134,7 +134,11 @@ async fn one(node: &Node, desk: &Desk, settlement: wire::Settlement) -> wire::Se
             node.claims().forget(&claim);
             wire::SettleAnswer { claim: claim.clone(), accepted: true, code: None, detail: None }
         }
-        Err(lost) => refused(LOST, lost.to_string()),
+        Err(lost) => {
+            // Whoever runs the workers wants to know which of them is too slow, or was frozen.
+            tracing::warn!(worker = node.claims().worker(&claim), claim, "a worker settled too late: {lost}");
+            refused(LOST, lost.to_string())
+        }
     }
 }
 

@@ -188,9 +188,13 @@ impl From<JobError> for Failure {
             JobError::Gone(_) => Code::JobGone,
             JobError::AlreadyFinished(_) => Code::AlreadyFinished,
             JobError::Unfinished(_) => Code::JobUnfinished,
+            JobError::NotRetryable { .. } => Code::JobUnfinished,
+            JobError::EventGone(_) => Code::JobGone,
+            JobError::OtherBody { .. } => Code::DedupConflict,
             JobError::ProcessorRequired { .. } => Code::ProcessorRequired,
             JobError::NoSuchProcessor { .. } => Code::ProcessorNotFound,
             JobError::NotMade(_) => Code::StaleGeneration,
+            JobError::Refused(refusal) => return refusal.into(),
             JobError::Append(error) => return error.into(),
             JobError::Store(error) => return error.into(),
             JobError::Shared(error) => return Self::from(&*error),
@@ -215,5 +219,40 @@ impl From<OperateError> for Failure {
             OperateError::Catalogue(error) => error.into(),
             OperateError::Store(error) => error.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway::core::{EventId, Partition, Shard, StreamId};
+
+    use super::*;
+
+    fn check(error: StoreError, code: Code, says: &str) {
+        let failure = Failure::from(error);
+        assert!(failure.code == code && failure.detail.contains(says), "{failure:?}");
+    }
+
+    /// What no call can cause from outside.
+    #[test]
+    fn faults_of_the_store_have_codes_of_their_own() {
+        let shard = Shard { stream: StreamId(1), partition: Partition(2) };
+        check(StoreError::Trimmed { shard, first: EventId(7) }, Code::EventTrimmed, "is 7");
+        let full = FullReason::Store { reason: "no space left on the disk".to_owned() };
+        check(StoreError::Full(full), Code::StoreFull, "no space left");
+        check(StoreError::Down { reason: "a sync failed".to_owned() }, Code::StoreDown, "a sync failed");
+        let source = Box::new(std::io::Error::other("secret path"));
+        check(
+            StoreError::Unknown { action: "append", source },
+            Code::StoreUnavailable,
+            "may or may not have happened",
+        );
+        check(StoreError::conflict(ConflictReason::Unfinished), Code::JobUnfinished, "has not ended");
+    }
+
+    #[test]
+    fn the_inside_of_a_fault_is_not_told() {
+        let failure = Failure::from(StoreError::Corrupt { what: "secret path".to_owned() });
+        assert!(failure.code == Code::Internal && !failure.detail.contains("secret"), "{failure:?}");
     }
 }

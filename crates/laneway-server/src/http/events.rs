@@ -1,24 +1,21 @@
 //! Events: append them, read them back.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use laneway::core::limits::PAGE_BYTES_MAX;
-use laneway::core::store::{Entry, Read, ReadFrom, Receipt};
+use laneway::core::store::Receipt;
 use laneway::core::{StoreError, StreamInfo};
 use laneway::engine::log::Sent;
-use laneway::{EventId, Partition};
+use laneway::engine::observe::LookError;
+use laneway::{EventId, Partition, Ref};
 use laneway_client::wire::{self, AppendedAs};
 
 use super::body::Many;
 use super::code::Code;
 use super::error::{Failure, Result};
 use super::query::Query;
-use super::standing::Seats;
 use super::{body, wire as convert};
 use crate::node::Node;
 
@@ -42,7 +39,7 @@ pub(super) async fn append(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response> {
-    let (events, many, _) = body::objects(&headers, body).await?;
+    let (events, many) = body::objects(&headers, body).await?;
     let sent = node.engine().producer().append(&stream, convert::appending(events)?).await?;
     let durability = sent.iter().find_map(|sent| sent.durability);
     let object_version = sent.iter().find_map(|sent| sent.object_version);
@@ -142,9 +139,10 @@ pub(super) async fn page(
     if !(1..=PAGE_MAX).contains(&limit) {
         return Err(Failure::value("query limit", limit, "1 to 1000"));
     }
-    let (events, head) = read(&node, &info, partition, ReadFrom::After(EventId(after)), limit).await?;
-    let next = events.last().map(|event| event.id).filter(|last| *last < head);
-    Ok(Json(wire::EventPage { events, head, next }))
+    let page = node.engine().looker().events(&stream, partition, EventId(after), limit).await?;
+    let next = Some(page.after).filter(|after| *after < page.head).map(|after| after.0);
+    let events = page.events.iter().map(convert::event).collect();
+    Ok(Json(wire::EventPage { events, head: page.head.0, next }))
 }
 
 /// One event, with its status per processor.
@@ -166,15 +164,14 @@ pub(super) async fn one(
         partition.parse().map_err(|_| Failure::value("partition", format!("{partition:?}"), "a number"))?;
     let partition = partition_of(&info, "partition", number)?;
     let id: u64 = id.parse().map_err(|_| Failure::value("id", format!("{id:?}"), "a number"))?;
-    let (events, head) = read(&node, &info, partition, ReadFrom::Ids(vec![EventId(id)]), 1).await?;
-    let missing = || {
-        let reference = convert::reference(&stream, partition, EventId(id));
-        Failure::new(
-            Code::EventNotFound,
-            format!("event {reference} does not exist; the partition's last id is {head}"),
-        )
-    };
-    events.into_iter().next().map(Json).ok_or_else(missing)
+    let reference = Ref { stream, partition, id: EventId(id) };
+    match node.engine().looker().event(&reference).await {
+        Ok(event) => Ok(Json(convert::event(&event))),
+        Err(LookError::Store(StoreError::NotFound { what })) => {
+            Err(Failure::new(Code::EventNotFound, format!("{what} does not exist")))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn partition_of(info: &StreamInfo, field: &str, number: u32) -> Result<Partition> {
@@ -183,29 +180,4 @@ fn partition_of(info: &StreamInfo, field: &str, number: u32) -> Result<Partition
         return Err(Failure::value(field, number, format!("0 to {}", partitions - 1)));
     }
     Ok(Partition(number))
-}
-
-async fn read(
-    node: &Node,
-    info: &Arc<StreamInfo>,
-    partition: Partition,
-    from: ReadFrom,
-    limit: usize,
-) -> Result<(Vec<wire::Event>, u64)> {
-    let store = &node.engine().stores().store;
-    let shard = info.shard(partition);
-    let read = Read { shard, from, limit, bytes: PAGE_BYTES_MAX, processor: None, states: false };
-    let page = store.read(read).await?;
-    let seats = Seats::read(node, info, shard).await?;
-    let mut events = Vec::with_capacity(page.entries.len());
-    for entry in &page.entries {
-        let mut event = convert::event(&info.name, partition, entry);
-        let (id, lane) = match entry {
-            Entry::Event(event) => (event.id, event.key.as_ref()),
-            Entry::Superseded { id, key, .. } => (*id, Some(key)),
-        };
-        event.processors = seats.statuses(id, lane).await?;
-        events.push(event);
-    }
-    Ok((events, page.head.0))
 }

@@ -6,7 +6,7 @@
 
 use axum::extract::Request;
 use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -22,9 +22,7 @@ pub(super) async fn check(request: Request, next: Next) -> Response {
 }
 
 fn check_headers(headers: &HeaderMap) -> Result<()> {
-    let text = |name| {
-        headers.get(name).map(|value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()))
-    };
+    let text = |name| headers.get(name).map(|value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()));
     let host = text(HOST).unwrap_or_default();
     if !is_local(&host) || headers.get_all(HOST).iter().count() != 1 {
         let detail = format!("Host is {host:?}, must be localhost or a loopback address");

@@ -10,8 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use laneway::JobId;
-use laneway::core::event::Dedup;
-use laneway::engine::job::{Job, JobError, Submit, Submitted};
+use laneway::engine::job::{By, Job, JobError, Submissions, Submit, Submitted};
 use laneway_client::wire::{self, JobDraft};
 
 use super::body::Many;
@@ -22,8 +21,6 @@ use crate::node::Node;
 use crate::seam;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// How long an idempotency key is remembered.
-const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(24 * 3_600);
 /// How often somebody who waits for a cancelled job looks, while it is parked.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -50,28 +47,28 @@ pub(super) async fn submit(
     body: Body,
 ) -> Result<Response> {
     let wait = prefer::wait(&headers)?;
-    let idempotency = headers.get(IDEMPOTENCY_KEY).map(|value| Bytes::copy_from_slice(value.as_bytes()));
-    let (jobs, many, bytes) = body::objects::<JobDraft>(&headers, body).await?;
-    let hash = convert::body_hash(&bytes);
+    let idempotency_key = headers.get(IDEMPOTENCY_KEY).map(|value| Bytes::copy_from_slice(value.as_bytes()));
+    let by = By { caller: None, idempotency_key };
+    let (jobs, many) = body::objects::<JobDraft>(&headers, body).await?;
     let mut submits = Vec::with_capacity(jobs.len());
     for (index, job) in jobs.into_iter().enumerate() {
         let place = |failure: Failure| match many {
             Many::One => failure,
             Many::Array => Failure { detail: format!("event {index}: {}", failure.detail), ..failure },
         };
-        let name = idempotency.as_ref().map(|key| idempotency_id(key, many, index));
-        submits.push(submit_of(job, name, hash).map_err(place)?);
+        submits.push(submit_of(job, &by).map_err(place)?);
     }
-    let submitted = node.engine().jobs().submit(&stream, submits).await?;
-    let explain = |error| idempotency_failure(error, idempotency.is_some());
+    let explain = |error| explained(error, &by);
     if many == Many::Array {
-        return Ok(batch(&stream, submitted, explain));
+        let submissions = node.engine().jobs().submit_many(&stream, submits, &by).await.map_err(explain)?;
+        return Ok(batch(&stream, submissions, explain));
     }
-    let submitted = submitted.into_iter().next().expect("one answer per job").map_err(explain)?;
+    let submit = submits.remove(0);
+    let submitted = node.engine().jobs().submit_one(&stream, submit, &by).await.map_err(explain)?;
     if let Some(wait) = wait {
         let job = wait_for(&node, submitted.id, wait).await?;
         if job.status.is_settled() {
-            let told = job_view::told(&node, job).await?;
+            let told = job_view::told(&node, job.id).await?;
             return Ok((StatusCode::OK, [prefer::applied(wait)], Json(told)).into_response());
         }
     }
@@ -85,41 +82,28 @@ pub(super) async fn submit(
     Ok(response)
 }
 
-/// Scoped by the store to the lane; in an array the index is part of it (contract 1.13).
-fn idempotency_id(key: &[u8], many: Many, index: usize) -> Bytes {
-    let mut id = b"idempotency-key:".to_vec();
-    id.extend_from_slice(key);
-    if many == Many::Array {
-        id.extend_from_slice(format!("/{index}").as_bytes());
-    }
-    Bytes::from(id)
-}
-
-fn submit_of(job: JobDraft, idempotency: Option<Bytes>, body: u128) -> Result<Submit> {
+fn submit_of(job: JobDraft, by: &By) -> Result<Submit> {
     let (processor, keep) = (job.processor.clone(), job.keep.clone());
     let keep = keep.as_deref().map(|keep| convert::length("keep", keep)).transpose()?;
     let event = job.into_event();
     if event.object.is_some() {
         return Err(Failure::value("object", "set", "absent in a job: change the object with an event"));
     }
-    let mut draft = convert::draft(event)?;
-    if let Some(id) = idempotency {
-        if draft.dedup.is_some() {
-            return Err(Failure::value("dedup_id", "set beside Idempotency-Key", "the only one of the two"));
-        }
-        draft.dedup = Some(Dedup { id, body, window: IDEMPOTENCY_WINDOW });
-        draft.check()?;
+    let draft = convert::draft(event)?;
+    if draft.dedup.is_some() && by.idempotency_key.is_some() {
+        return Err(Failure::value("dedup_id", "set beside Idempotency-Key", "the only one of the two"));
     }
     Ok(Submit { draft, processor, keep })
 }
 
-fn idempotency_failure(error: JobError, by_key: bool) -> Failure {
-    let failure = Failure::from(error);
-    if by_key && failure.code == Code::DedupConflict {
-        let detail = "Idempotency-Key was used with another body; the job of that body stands";
-        return Failure::new(Code::IdempotencyConflict, detail);
+fn explained(error: JobError, by: &By) -> Failure {
+    match error {
+        JobError::OtherBody { .. } if by.idempotency_key.is_some() => {
+            let detail = "Idempotency-Key was used with another body; the job of that body stands";
+            Failure::new(Code::IdempotencyConflict, detail)
+        }
+        error => error.into(),
     }
-    failure
 }
 
 fn receipt(stream: &str, submitted: &Submitted) -> wire::JobReceipt {
@@ -140,13 +124,10 @@ fn receipt(stream: &str, submitted: &Submitted) -> wire::JobReceipt {
     }
 }
 
-fn batch(
-    stream: &str,
-    submitted: Vec<Result<Submitted, JobError>>,
-    explain: impl Fn(JobError) -> Failure,
-) -> Response {
+fn batch(stream: &str, submissions: Submissions, explain: impl Fn(JobError) -> Failure) -> Response {
     let mut failed = 0;
-    let jobs = submitted.into_iter().map(|submitted| match submitted {
+    let batch = submissions.batch.map(|batch| batch.to_string());
+    let jobs = submissions.jobs.into_iter().map(|submitted| match submitted {
         Ok(submitted) => wire::BatchedJob::accepted(receipt(stream, &submitted)),
         Err(error) => {
             failed += 1;
@@ -155,7 +136,7 @@ fn batch(
     });
     let jobs: Vec<wire::BatchedJob> = jobs.collect();
     let status = if failed == 0 { StatusCode::ACCEPTED } else { StatusCode::MULTI_STATUS };
-    (status, Json(wire::JobReceipts { jobs })).into_response()
+    (status, Json(wire::JobReceipts { batch, jobs })).into_response()
 }
 
 /// A job as it stands. With `Prefer: wait=N` as it stands when it has ended, is parked, or the time is over.
@@ -177,7 +158,7 @@ pub(super) async fn get(
         Some(wait) => wait_for(&node, id, wait).await?,
         None => node.engine().jobs().get(id).await?,
     };
-    let mut response = Json(job_view::told(&node, job).await?).into_response();
+    let mut response = Json(job_view::told(&node, job.id).await?).into_response();
     if let Some((name, value)) = wait.map(prefer::applied) {
         response.headers_mut().insert(name, value);
     }
@@ -210,7 +191,7 @@ pub(super) async fn cancel(
         Some(job) => job,
         None => jobs.get(id).await?,
     };
-    let mut told = job_view::told(&node, job).await?;
+    let mut told = job_view::told(&node, job.id).await?;
     let mut status = StatusCode::OK;
     if !has_ended {
         "cancelling".clone_into(&mut told.status);

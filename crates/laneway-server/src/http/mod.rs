@@ -20,7 +20,6 @@ mod prefer;
 mod processors;
 mod query;
 mod router;
-mod standing;
 mod streams;
 mod wire;
 

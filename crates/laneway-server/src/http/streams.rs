@@ -4,9 +4,6 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use laneway::Partition;
-use laneway::core::StreamInfo;
-use laneway::core::store::{Query, Rows};
 use laneway::engine::log::CatalogueError;
 use laneway_client::wire;
 
@@ -58,7 +55,7 @@ pub(super) async fn put(
     }
     let info = node.engine().define_stream(&name, settings).await?;
     let status = if there.is_some() { StatusCode::OK } else { StatusCode::CREATED };
-    Ok((status, Json(standing(&node, &info).await?)))
+    Ok((status, Json(standing(&node, &info.name).await?)))
 }
 
 fn word(mode: laneway::Mode) -> &'static str {
@@ -75,9 +72,7 @@ fn word(mode: laneway::Mode) -> &'static str {
     responses((status = 200, body = wire::Stream)),
 )]
 pub(super) async fn get(State(node): State<Node>, Path(name): Path<String>) -> Result<Json<wire::Stream>> {
-    node.engine().catalogue().refresh().await?;
-    let info = node.engine().catalogue().stream(&name).await?;
-    Ok(Json(standing(&node, &info).await?))
+    Ok(Json(standing(&node, &name).await?))
 }
 
 /// All streams, by name.
@@ -85,30 +80,13 @@ pub(super) async fn get(State(node): State<Node>, Path(name): Path<String>) -> R
 pub(super) async fn list(State(node): State<Node>) -> Result<Json<wire::Streams>> {
     let mut items = Vec::new();
     for info in node.engine().catalogue().streams().await? {
-        items.push(standing(&node, &info).await?);
+        items.push(standing(&node, &info.name).await?);
     }
     Ok(Json(wire::Streams { items }))
 }
 
-async fn standing(node: &Node, info: &StreamInfo) -> Result<wire::Stream> {
-    let mut told = convert::stream_out(info);
-    let mut lags = vec![0; info.processors.len()];
-    for partition in 0..info.settings.partitions {
-        let query = Query::Seats(info.shard(Partition(partition)));
-        let Rows::Seats(shard, seats) = node.engine().stores().store.query(query).await? else { continue };
-        if shard.head.0 > 0 {
-            told.heads.push(wire::PartitionHead { partition, head: shard.head.0 });
-        }
-        for (processor, lag) in info.processors.iter().zip(&mut lags) {
-            let seat = seats.iter().find(|seat| seat.processor == processor.id);
-            let floor = seat.map_or(0, |seat| seat.progress.window.floor().0);
-            *lag += shard.head.0.saturating_sub(floor);
-        }
-    }
-    let processors = info.processors.iter().zip(lags);
-    told.processors =
-        processors.map(|(info, lag)| wire::StreamProcessor { processor: info.name.clone(), lag }).collect();
-    Ok(told)
+async fn standing(node: &Node, name: &str) -> Result<wire::Stream> {
+    Ok(convert::stream_out(&node.engine().looker().stream(name).await?))
 }
 
 /// Removes a stream with everything in it.

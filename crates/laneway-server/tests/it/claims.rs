@@ -4,6 +4,7 @@ use laneway_client::Client;
 use laneway_client::wire::{Claim, ClaimRequest, EventDraft, Extend, JobDraft, Settle, SettleAnswer, json};
 
 use crate::program::Program;
+use crate::seam;
 
 async fn ready(program: &Program) -> Client {
     let client = program.client();
@@ -55,7 +56,7 @@ async fn a_worker_settles_with_result_state_and_emits() {
     let second = claim(&client, r#"{"wait":"20s"}"#).await;
     assert_eq!(second.state.as_ref().unwrap().get(), r#"{"n":1}"#);
     assert!(first.fence < second.fence);
-    let bill = crate::seam::until("the emitted event", || async {
+    let bill = seam::until("the emitted event", || async {
         client.events("bills", 0, 0, 10).await.unwrap().events.pop()
     })
     .await;
@@ -69,7 +70,7 @@ async fn a_silent_worker_loses_its_lane_to_the_next_one() {
     let program = Program::serve(folder.path()).await;
     let client = ready(&program).await;
     client.append("orders", &[event("ann", 1)]).await.unwrap();
-    let silent = claim(&client, r#"{"wait":"20s","lease":"200ms"}"#).await;
+    let silent = claim(&client, r#"{"wait":"20s","lease":"200ms","worker":"sleepy"}"#).await;
     // The next claim waits until the lease has ended.
     let next = claim(&client, r#"{"wait":"20s"}"#).await;
     assert_eq!((next.events[0].id, next.attempt), (silent.events[0].id, 2));
@@ -77,6 +78,8 @@ async fn a_silent_worker_loses_its_lane_to_the_next_one() {
     let late = settle(&client, &silent, r#""outcome":"done""#).await;
     assert_eq!((late.accepted, late.code.as_deref()), (false, Some("claim_lost")));
     assert!(settle(&client, &next, r#""outcome":"done""#).await.accepted);
+    let told = || std::future::ready(program.errors().contains("worker=\"sleepy\"").then_some(()));
+    seam::until("the name of the late worker in the log", told).await;
     program.stop().await;
 }
 

@@ -176,6 +176,7 @@ async fn jobs_are_accepted_waited_for_and_cancelled() {
 
     let batch = post(&client, "/v1/streams/orders/jobs", &json!([{"key":"b"},{"key":"c"}])).await;
     assert_eq!((batch.status.as_u16(), value(&batch)["jobs"].as_array().unwrap().len()), (202, 2));
+    assert!(value(&batch)["batch"].is_string());
     let both = client.cancel(value(&batch)["jobs"][0]["id"].as_str().unwrap(), None).await.unwrap();
     assert_eq!(both.status, "cancelling");
     program.stop().await;

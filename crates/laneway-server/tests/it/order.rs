@@ -63,6 +63,15 @@ async fn work(client: Client, seen: Arc<Mutex<BTreeMap<String, Seen>>>) {
     }
 }
 
+fn check_lanes(seen: &BTreeMap<String, Seen>) {
+    assert_eq!(seen.len() as u64, KEYS);
+    for (key, lane) in seen {
+        let expected: Vec<u64> = (1..=lane.seqs.len() as u64).collect();
+        assert_eq!(lane.seqs, expected, "lane {key} ran in its order, each event once");
+        assert!(lane.fences.is_sorted(), "later runs of lane {key} have higher fences");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn lanes_of_sixteen_clients_run_in_order_one_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
@@ -79,14 +88,7 @@ async fn lanes_of_sixteen_clients_run_in_order_one_at_a_time() {
     for task in appending.into_iter().chain(working) {
         seam::guarded("a client", task).await.unwrap();
     }
-    let seen = seen.lock();
-    assert_eq!(seen.len() as u64, KEYS);
-    for (key, lane) in &*seen {
-        let expected: Vec<u64> = (1..=lane.seqs.len() as u64).collect();
-        assert_eq!(lane.seqs, expected, "lane {key} ran in its order, each event once");
-        assert!(lane.fences.is_sorted(), "later runs of lane {key} have higher fences");
-    }
-    drop(seen);
+    check_lanes(&seen.lock());
     let mut data: BTreeMap<(u64, String), Vec<u64>> = BTreeMap::new();
     for partition in 0..4 {
         for event in client.events("orders", partition, 0, 1_000).await.unwrap().events {

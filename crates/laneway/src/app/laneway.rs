@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::JobId;
+use laneway_engine::job::BatchId;
 use laneway_engine::{Engine, Env, Stores};
 
 use super::open::{OpenError, open};
@@ -15,9 +16,10 @@ use super::signal::asked_to_end;
 use super::start::StartError;
 use crate::error::Result;
 use crate::handler::Handler;
-use crate::job::JobHandle;
+use crate::job::{JobBatch, JobHandle};
 use crate::operations::Operations;
 use crate::record::Record;
+use crate::schedule::{Schedules, Scheduling};
 use crate::stream::Stream;
 
 /// How long runs may take to finish when the process is asked to end.
@@ -128,7 +130,8 @@ impl Laneway {
         Processor::declare(&self.shared, name, stream.shared_name()).and(stream, handler)
     }
 
-    /// Checks everything that was declared and runs it; see [`StartError`]. What was declared since the last start
+    /// Checks everything that was declared and runs it, removes what retention allows, fires what is scheduled, and
+    /// reports parked lanes and failed jobs on the stream `_laneway`; see [`StartError`]. What was declared since the last start
     /// joins in when it is called again.
     pub async fn start(&self) -> Result<(), StartError> {
         self.shared.start().await
@@ -166,6 +169,26 @@ impl Laneway {
     /// A job by its id; see [`JobHandle`].
     pub fn job<Out>(&self, id: JobId) -> JobHandle<Out> {
         JobHandle::new(Arc::clone(&self.shared), id)
+    }
+
+    /// Jobs that were submitted together, by the id of their batch; see [`JobBatch`].
+    pub fn batch<Out>(&self, id: BatchId) -> JobBatch<Out> {
+        JobBatch::new(Arc::clone(&self.shared), id)
+    }
+
+    /// Sends a record by the clock; see [`Scheduling`]. The app fires what is due while it runs.
+    pub fn schedule<'a, T: Record>(
+        &'a self,
+        name: &str,
+        stream: &'a Stream<T>,
+        record: &T,
+    ) -> Scheduling<'a, T> {
+        Scheduling::new(self.engine(), name, stream, record)
+    }
+
+    /// The schedules of the store: list, run now, pause, remove.
+    pub fn schedules(&self) -> Schedules {
+        Schedules::new(self.engine().clone())
     }
 
     /// What an operator can do with the lanes of a processor; see [`Operations`].

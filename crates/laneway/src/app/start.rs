@@ -61,6 +61,10 @@ impl Shared {
         if !faults.is_empty() {
             return Err(StartError { faults });
         }
+        // Before the processors: they report to it from their start on.
+        if let Err(error) = self.engine.start_reports().await {
+            return Err(StartError { faults: vec![format!("stream \"_laneway\": {error}")] });
+        }
         for Ready { index, name, stream, settings, handler } in ready {
             match self.engine.process(&name, &stream, settings, handler).await {
                 Ok(()) => self.change(|declarations| declarations.processors[index].started = true),
@@ -68,6 +72,7 @@ impl Shared {
             }
         }
         if faults.is_empty() {
+            self.engine.start_upkeep();
             return Ok(());
         }
         self.stop(Duration::ZERO).await;

@@ -73,6 +73,11 @@ impl Ctx {
         self.scope.event().job.map(|job| job.id)
     }
 
+    /// On whose behalf the job was submitted, if its submitter said so. Nobody but the engine can set it.
+    pub fn caller(&self) -> Option<&str> {
+        std::str::from_utf8(self.headers().get(laneway_engine::job::headers::CALLER)?).ok()
+    }
+
     /// Name of the processor.
     pub fn processor(&self) -> &str {
         &self.scope.parts().ground.processor

@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use laneway_core::{JobId, Status, Terminal};
 use laneway_engine::Engine;
-use laneway_engine::job::{Job, JobError, JobStatus as EngineStatus};
+use laneway_engine::job::{By, Job, JobError, JobStatus as EngineStatus, Retried};
 use serde::de::DeserializeOwned;
 
 use super::status::JobStatus;
 use crate::app::Shared;
 use crate::format::{self, FormatError};
+
+/// How long the owner of a job may take to be told.
+const APPLIED_WITHIN: Duration = Duration::from_secs(10);
 
 /// A job that was accepted. Cheap to clone; losing it loses nothing, since its [`id`](Self::id) finds it again.
 ///
@@ -112,6 +115,46 @@ impl<Out> JobHandle<Out> {
     /// meanwhile has ended: [`wait`](Self::wait) tells which.
     pub async fn cancel(&self) -> Result<(), JobError> {
         self.engine().jobs().cancel(self.id, self.engine().env().token()).await
+    }
+
+    /// Runs it again: one that has ended as a new job at the end of its lane, whose handle is answered; one that is
+    /// parked or waits for another attempt itself, now.
+    ///
+    /// ```
+    /// use laneway::prelude::*;
+    /// # use std::sync::atomic::{AtomicBool, Ordering};
+    /// # #[derive(Job, Serialize, Deserialize)]
+    /// # #[job(key = "account", output = "u64")]
+    /// # struct MakeStatement { account: String }
+    /// # struct Printer(AtomicBool);
+    /// # async fn make(Job(_): Job<MakeStatement>, State(printer): State<Printer>) -> Result<u64> {
+    /// #     if printer.0.swap(true, Ordering::Relaxed) { Ok(7) } else { Err(Error::permanent("no paper")) }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let app = Laneway::open("memory:").await?.state(Printer(AtomicBool::new(false)));
+    /// # let statements = app.stream::<MakeStatement>("statements");
+    /// # app.processor("make", &statements, make);
+    /// # app.start().await?;
+    /// let job = statements.submit(&MakeStatement { account: "a1".to_owned() }).await?;
+    /// assert!(job.wait(secs(10)).await.is_err(), "it is parked: there is no paper");
+    /// // Somebody brings paper.
+    /// let again = job.retry().await?;
+    /// assert_eq!(again.id(), job.id(), "it had not ended");
+    /// assert_eq!(again.wait(secs(10)).await?, 7);
+    /// # app.stop(secs(5)).await;
+    /// # Ok(()) }
+    /// ```
+    pub async fn retry(&self) -> Result<Self, JobError> {
+        let id = match self.engine().jobs().retry(self.id, &By::default()).await? {
+            Retried::Again(submitted) => submitted.id,
+            Retried::Now(filed) => {
+                // Until then it is parked, and a wait would say so at once. Without an owner the request is kept.
+                self.engine().operator().wait(&[filed], APPLIED_WITHIN).await?;
+                self.id
+            }
+        };
+        Ok(Self::new(Arc::clone(&self.shared), id))
     }
 
     /// Forgets an ended job at once.

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_engine::job::{JobError, Submit};
+use laneway_engine::job::{BatchId, By, JobError, Submit};
 
 use super::handle::JobHandle;
 use crate::record::{JobRecord, Record};
@@ -41,6 +41,7 @@ pub struct Submitting<'a, T, Out> {
     options: Options,
     processor: Option<String>,
     keep: Option<Duration>,
+    by: By,
     result: PhantomData<fn() -> Out>,
 }
 
@@ -53,12 +54,20 @@ pub enum SubmitError {
     /// It names no processor that could answer, or is no job.
     #[error(transparent)]
     Job(#[from] JobError),
+    /// Of many, some were accepted and some were not: submit again under the same idempotency key.
+    #[error("some of the jobs were not accepted: {source}")]
+    Partly {
+        /// Those that were.
+        batch: BatchId,
+        /// Why the first of the others was not.
+        source: Box<JobError>,
+    },
 }
 
 impl<'a, T: Record, Out> Submitting<'a, T, Out> {
     pub(crate) fn plain(stream: &'a Stream<T>, record: &T) -> Self {
         let options = Options::new(record);
-        Self { stream, options, processor: None, keep: None, result: PhantomData }
+        Self { stream, options, processor: None, keep: None, by: By::default(), result: PhantomData }
     }
 
     options!();
@@ -73,12 +82,17 @@ impl<'a, T: Record, Out> Submitting<'a, T, Out> {
         Self { keep: Some(length), ..self }
     }
 
+    /// On whose behalf; its handler reads it with [`Ctx::caller`](crate::Ctx::caller).
+    pub fn caller(mut self, caller: impl Into<String>) -> Self {
+        self.by.caller = Some(caller.into());
+        self
+    }
+
     async fn submit(self) -> Result<JobHandle<Out>, SubmitError> {
         let submit = Submit { draft: self.options.into_draft()?, processor: self.processor, keep: self.keep };
         self.stream.define().await?;
         let shared = self.stream.shared();
-        let submitted = shared.engine.jobs().submit(self.stream.name(), vec![submit]).await?;
-        let submitted = submitted.into_iter().next().expect("one answer per job")?;
+        let submitted = shared.engine.jobs().submit_one(self.stream.name(), submit, &self.by).await?;
         Ok(JobHandle::new(Arc::clone(shared), submitted.id))
     }
 }

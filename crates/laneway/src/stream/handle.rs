@@ -17,7 +17,7 @@ use super::send_many::SendingMany;
 use crate::app::Shared;
 use crate::error::{Error, Result};
 use crate::extract::Object;
-use crate::job::Submitting;
+use crate::job::{Submitting, SubmittingMany};
 use crate::record::{JobRecord, KeyField, Record};
 
 /// A stream of records of one type. Cheap to clone.
@@ -129,6 +129,25 @@ impl<T: Record> Stream<T> {
     /// Submits a plain record as a job; `Out` is what its handler returns.
     pub fn submit_as<Out: DeserializeOwned>(&self, record: &T) -> Submitting<'_, T, Out> {
         Submitting::plain(self, record)
+    }
+
+    /// Submits many jobs in one go; see [`SubmittingMany`].
+    pub fn submit_many<'r>(
+        &self,
+        records: impl IntoIterator<Item = &'r T>,
+    ) -> SubmittingMany<'_, T, T::Output>
+    where
+        T: JobRecord,
+    {
+        SubmittingMany::jobs(self, records)
+    }
+
+    /// Submits many plain records as jobs; `Out` is what their handler returns.
+    pub fn submit_many_as<'r, Out: DeserializeOwned>(
+        &self,
+        records: impl IntoIterator<Item = &'r T>,
+    ) -> SubmittingMany<'_, T, Out> {
+        SubmittingMany::plain(self, records)
     }
 
     /// The object of a lane, as producers last wrote it.

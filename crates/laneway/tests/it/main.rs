@@ -1,5 +1,7 @@
 //! The library from outside: examples with checked output, and what its parts promise together.
 
+mod crates;
 mod examples;
 mod handlers;
 mod starting;
+mod upkeep;

@@ -18,7 +18,7 @@ use crate::http::error::{Failure, Result};
 const DEDUP_WINDOW: Duration = Duration::from_secs(24 * 3_600);
 
 /// What names a body: the same id with another body is a conflict.
-pub(crate) fn body_hash(bytes: &[u8]) -> u128 {
+fn body_hash(bytes: &[u8]) -> u128 {
     xxhash_rust::xxh3::xxh3_128(bytes)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use laneway::core::Headers;
-use laneway::core::store::Entry;
+use laneway::engine::observe::{EventStatus, EventView};
 use laneway::{EventId, Partition, Ref};
 use laneway_client::wire::{self, ClaimedEvent};
 
@@ -27,19 +27,15 @@ pub(crate) fn kind(kind: &laneway::core::Kind) -> Option<String> {
     Some(kind.as_str()).filter(|kind| !kind.is_empty()).map(str::to_owned)
 }
 
-/// An event that is read back, without where it stands.
-pub(crate) fn event(stream: &str, partition: Partition, entry: &Entry) -> wire::Event {
-    let event = match entry {
-        Entry::Event(event) => event,
-        Entry::Superseded { id, key, job, .. } => {
-            let Named { key, key_b64 } = named(Some(key));
-            let job = job.map(|job| job.id.to_string());
-            return wire::Event { key, key_b64, job, ..bare(stream, partition, *id) };
-        }
-    };
+/// An event that is read back, and how it stands.
+pub(crate) fn event(view: &EventView) -> wire::Event {
+    let event = &view.event;
     let Named { key, key_b64 } = named(event.key.as_ref());
     let (data, data_b64) = payload(&event.data);
     wire::Event {
+        reference: view.reference.to_string(),
+        partition: view.reference.partition.0,
+        id: event.id.0,
         prev: event.prev.map(|prev| prev.0),
         seq: event.seq.map(|seq| seq.0),
         key,
@@ -48,39 +44,24 @@ pub(crate) fn event(stream: &str, partition: Partition, entry: &Entry) -> wire::
         data,
         data_b64,
         headers: headers(&event.headers),
-        time: Some(date_of(event.time)),
+        time: date_of(event.time),
         generation: event.generation,
         incarnation: event.generation.map(|_| event.incarnation),
         delete: event.delete,
         priority: Some(event.priority).filter(|priority| *priority > 0),
         expires_at: event.expires_at.map(date_of),
         job: event.job.map(|job| job.id.to_string()),
-        ..bare(stream, partition, event.id)
+        processors: view.statuses.iter().map(status).collect(),
     }
 }
 
-/// Nothing but its name: newest-wins may have dropped the rest.
-fn bare(stream: &str, partition: Partition, id: EventId) -> wire::Event {
-    wire::Event {
-        reference: reference(stream, partition, id),
-        partition: partition.0,
-        id: id.0,
-        prev: None,
-        seq: None,
-        key: None,
-        key_b64: None,
-        kind: None,
-        data: None,
-        data_b64: None,
-        headers: BTreeMap::new(),
-        time: None,
-        generation: None,
-        incarnation: None,
-        delete: false,
-        priority: None,
-        expires_at: None,
-        job: None,
-        processors: Vec::new(),
+fn status(status: &EventStatus) -> wire::EventStatus {
+    let reason = String::from_utf8_lossy(&status.reason).into_owned();
+    wire::EventStatus {
+        processor: status.processor.clone(),
+        status: status.status.to_string(),
+        reason: Some(reason).filter(|reason| !reason.is_empty()),
+        winner: status.winner.map(|winner| winner.0),
     }
 }
 

@@ -12,7 +12,7 @@ mod time;
 
 pub(super) use crate::length::text as length_text;
 
-pub(super) use draft::{appending, body_hash, draft};
+pub(super) use draft::{appending, draft};
 pub(super) use event::{claimed, event, kind, reference};
 pub(super) use key::{Named, key, named};
 pub(super) use lane::{status_of, why};

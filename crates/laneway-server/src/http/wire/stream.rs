@@ -2,6 +2,7 @@
 
 use laneway::Mode;
 use laneway::core::{StreamInfo, StreamSettings};
+use laneway::engine::observe::StreamStanding;
 use laneway_client::wire;
 
 use super::time::length;
@@ -28,8 +29,26 @@ pub(crate) fn stream_in(asked: &wire::StreamSettings, there: Option<&StreamInfo>
     Ok(settings)
 }
 
-/// A stream as it is, without how far its processors are.
-pub(crate) fn stream_out(info: &StreamInfo) -> wire::Stream {
+/// A stream as it stands.
+pub(crate) fn stream_out(standing: &StreamStanding) -> wire::Stream {
+    let StreamStanding { info, partitions } = standing;
+    let heads = partitions.iter().filter(|partition| partition.head.0 > 0);
+    let heads = heads.map(|at| wire::PartitionHead { partition: at.partition.0, head: at.head.0 });
+    let processors = info.processors.iter().map(|processor| {
+        let seats = partitions.iter().flat_map(|partition| &partition.processors);
+        let seats = seats.filter(|seat| seat.processor == processor.name);
+        let mut told = wire::StreamProcessor {
+            processor: processor.name.clone(),
+            lag: standing.lag(&processor.name),
+            held_lanes: 0,
+            dead_letters: 0,
+        };
+        for seat in seats {
+            told.held_lanes += seat.held_lanes;
+            told.dead_letters += seat.dead_letters;
+        }
+        told
+    });
     wire::Stream {
         name: info.name.clone(),
         partitions: info.settings.partitions,
@@ -39,7 +58,7 @@ pub(crate) fn stream_out(info: &StreamInfo) -> wire::Stream {
         },
         keep: length_text(info.settings.keep),
         max_pending: info.settings.max_pending,
-        heads: Vec::new(),
-        processors: Vec::new(),
+        heads: heads.collect(),
+        processors: processors.collect(),
     }
 }

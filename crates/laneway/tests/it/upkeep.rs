@@ -1,0 +1,123 @@
+//! What an app does by itself once it is started: retention, schedules, reports; and jobs in batches.
+
+use laneway::prelude::*;
+use laneway::testing::App;
+use laneway::{CatchUp, EventId, JobError, Overlap, Partition, SubmitError};
+
+#[derive(Record, Serialize, Deserialize, Debug, PartialEq)]
+#[record(key = "account")]
+struct Payment {
+    account: String,
+    cents: i64,
+}
+
+async fn book(Event(payment): Event<Payment>, ctx: Ctx) -> Result<String> {
+    if payment.cents < 0 {
+        return Err(Error::permanent("the account is closed"));
+    }
+    Ok(ctx.caller().unwrap_or("nobody").to_owned())
+}
+
+fn payment(account: &str, cents: i64) -> Payment {
+    Payment { account: account.to_owned(), cents }
+}
+
+async fn started() -> (App, Stream<Payment>) {
+    let app = App::new();
+    let payments = app.stream::<Payment>("payments").partitions(1).keep(mins(1));
+    app.processor("book", &payments, book);
+    app.start().await.expect("nothing is wrong");
+    (app, payments)
+}
+
+#[tokio::test(start_paused = true)]
+async fn started_app_removes_what_retention_allows() {
+    let (app, payments) = started().await;
+    payments.send(&payment("a1", 5)).await.expect("sent");
+    app.run_until_quiet().await;
+    assert_eq!(app.sent(&payments).await, [payment("a1", 5)]);
+    app.advance(mins(5)).await;
+    assert!(app.sent(&payments).await.is_empty(), "a minute has passed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn started_app_reports_parked_lanes() {
+    let (app, payments) = started().await;
+    payments.send(&payment("a1", -5)).await.expect("sent");
+    app.run_until_quiet().await;
+    let looker = app.engine().looker();
+    let reports = looker.events("_laneway", Partition(0), EventId(0), 10).await.expect("it is there");
+    let kinds: Vec<_> = reports.events.iter().map(|view| view.event.kind.as_str()).collect();
+    assert_eq!(kinds, ["lane.parked"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn schedule_fires_while_the_app_runs_and_goes_on_when_it_is_started_again() {
+    let (app, payments) = started().await;
+    let tick = payment("tick", 1);
+    app.schedule("tick", &payments, &tick)
+        .every(secs(10))
+        .catch_up(CatchUp::All { max: 100 })
+        .await
+        .expect("put");
+    app.advance(secs(35)).await;
+    let fired = app.sent(&payments).await.len();
+    assert!((3..=4).contains(&fired), "every ten seconds, {fired}");
+    app.stop(secs(1)).await;
+    app.advance(secs(100)).await;
+    app.start().await.expect("nothing is wrong");
+    app.schedule("tick", &payments, &tick)
+        .every(secs(10))
+        .catch_up(CatchUp::All { max: 100 })
+        .await
+        .expect("put");
+    app.advance(secs(5)).await;
+    let caught_up = app.sent(&payments).await.len();
+    assert!(caught_up >= fired + 10, "said again, it is the same schedule and has missed ten: {caught_up}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn impossible_schedules_are_refused_by_what_is_wrong() {
+    let (app, payments) = started().await;
+    let tick = payment("tick", 1);
+    let check =
+        |error: laneway::ScheduleError, text: &str| assert!(error.to_string().contains(text), "{error}");
+    let never = app.schedule("tick", &payments, &tick).await.expect_err("no time");
+    check(never, "schedule is \"tick\", must be given a time, by cron or every");
+    let nowhere = app.schedule("tick", &payments, &tick).cron("0 3 * * *", "Europe/Nowhere").await;
+    check(nowhere.expect_err("no zone"), "Europe/Nowhere");
+    let skips = app.schedule("tick", &payments, &tick).every(secs(5)).overlap(Overlap::Skip).await;
+    check(skips.expect_err("no job to look at"), "overlap is skip");
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_of_a_schedule_can_be_waited_for_and_a_batch_too() {
+    let (app, payments) = started().await;
+    app.schedule("tick", &payments, &payment("tick", 1)).every(days(1)).processor("book").await.expect("put");
+    let job = app.schedules().run_now("tick").await.expect("fired").expect("it makes jobs");
+    assert_eq!(app.job::<String>(job).wait(secs(10)).await.expect("done"), "nobody");
+    let records = [payment("a1", 1), payment("a2", 2), payment("a1", 3)];
+    let batch =
+        payments.submit_many_as::<String>(&records).caller("ann").idempotency_key("b1").await.expect("made");
+    let results = batch.wait(secs(10)).await;
+    let callers: Vec<String> = results.into_iter().map(|result| result.expect("done")).collect();
+    assert_eq!(callers, ["ann"; 3]);
+    let again =
+        payments.submit_many_as::<String>(&records).caller("ann").idempotency_key("b1").await.expect("same");
+    assert_eq!(again.id(), batch.id());
+    let other = [payment("a1", 1), payment("a2", 9), payment("a1", 3)];
+    let other = payments.submit_many_as::<String>(&other).caller("ann").idempotency_key("b1").await;
+    assert!(matches!(other, Err(SubmitError::Job(JobError::OtherBody { .. }))), "{other:?}");
+    batch.cancel().await.expect("all have ended, and that is fine");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ended_job_is_retried_as_another() {
+    let (app, payments) = started().await;
+    let job = payments.submit_as::<String>(&payment("a1", 5)).caller("ann").await.expect("made");
+    job.wait(secs(10)).await.expect("done");
+    let again = job.retry().await.expect("ended");
+    assert_ne!(again.id(), job.id());
+    assert_eq!(again.wait(secs(10)).await.expect("done"), "ann", "on the same behalf");
+    app.stop(secs(1)).await;
+}
