@@ -41,9 +41,39 @@ pub fn parse(text: &str) -> Option<Duration> {
     }
 }
 
+/// A length of time as text, in the largest unit that fits evenly; whole microseconds.
+///
+/// ```
+/// use std::time::Duration;
+/// use laneway_core::period;
+/// assert_eq!(period::text(Duration::from_secs(120)), "2m");
+/// assert_eq!(period::text(Duration::from_millis(1_500)), "1500ms");
+/// ```
+pub fn text(length: Duration) -> String {
+    const UNITS: [(&str, u64); 6] = [
+        ("d", 24 * 3_600 * SECOND_US),
+        ("h", 3_600 * SECOND_US),
+        ("m", 60 * SECOND_US),
+        ("s", SECOND_US),
+        ("ms", 1_000),
+        ("us", 1),
+    ];
+    let micros = u64::try_from(length.as_micros()).unwrap_or(u64::MAX);
+    let fits = |unit: u64| micros > 0 && micros.is_multiple_of(unit);
+    let (name, unit) = UNITS.iter().find(|(_, unit)| fits(*unit)).unwrap_or(&("s", SECOND_US));
+    format!("{}{name}", micros / unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lengths_come_back_as_they_were() {
+        for length in ["250us", "300ms", "5s", "2m", "1h", "7d", "90s", "0s"] {
+            assert_eq!(parse(length).map(text).as_deref(), Some(length));
+        }
+    }
 
     #[test]
     fn lengths_of_time_are_a_number_and_a_unit() {

@@ -92,7 +92,7 @@ impl Seat {
         if written_claim(&view, &token, now).is_none() {
             return refused(Refused::ClaimLost);
         }
-        let Some(active) = self.take_over(view, wish.siding, token.through.0, now) else {
+        let Some(active) = self.take_over(view, wish.siding, token.last().0, now) else {
             return refused(Refused::ClaimLost);
         };
         self.settled.remember(token.nonce);
@@ -226,8 +226,8 @@ fn written_claim(view: &LaneView, token: &ClaimToken, now: Now) -> Option<Claim>
     match &view.record.block {
         Some(Block::Claimed(claim))
             if claim.nonce == token.nonce
-                && claim.through == token.through
-                && view.record.head == Some(token.first)
+                && claim.through == token.last()
+                && view.record.head == Some(token.first())
                 && !is_due(Due::Steady(claim.expires), now) =>
         {
             Some(claim.clone())
@@ -239,7 +239,7 @@ fn written_claim(view: &LaneView, token: &ClaimToken, now: Now) -> Option<Claim>
 /// The events of a claim, if all of them are still what the worker was given.
 pub(super) fn claimed_events(token: &ClaimToken, siding: &Page) -> Option<Vec<Arc<Waiting>>> {
     let mut events = Vec::new();
-    for entry in siding.entries.iter().filter(|entry| entry.id() <= token.through) {
+    for entry in siding.entries.iter().filter(|entry| entry.id() <= token.last()) {
         match entry {
             Entry::Event(event) => events.push(Arc::new(Waiting::new(event.clone(), true))),
             // A newer event took its place while it was away (latest mode).
@@ -247,5 +247,5 @@ pub(super) fn claimed_events(token: &ClaimToken, siding: &Page) -> Option<Vec<Ar
         }
     }
     let first = events.first().map(|waiting| waiting.event.id);
-    (first == Some(token.first)).then_some(events)
+    (first == Some(token.first())).then_some(events)
 }

@@ -429,8 +429,7 @@ impl Inner {
         let token = ClaimToken {
             seat,
             lane: name_of(first),
-            first: first.id,
-            through: last.id,
+            events: run.events.iter().map(|event| event.id).collect(),
             attempt: run.attempt,
             nonce,
         };

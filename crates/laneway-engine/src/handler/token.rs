@@ -17,10 +17,8 @@ pub struct ClaimToken {
     pub seat: Seat,
     /// The lane that was claimed.
     pub lane: LaneName,
-    /// First event of the batch.
-    pub first: EventId,
-    /// Last event of the batch.
-    pub through: EventId,
+    /// The events that were claimed, in order; at least one.
+    pub events: Vec<EventId>,
     /// Which attempt at the first event.
     pub attempt: u32,
     /// Made anew for the claim.
@@ -28,6 +26,14 @@ pub struct ClaimToken {
 }
 
 impl ClaimToken {
+    pub(crate) fn first(&self) -> EventId {
+        self.events[0]
+    }
+
+    pub(crate) fn last(&self) -> EventId {
+        self.events[self.events.len() - 1]
+    }
+
     /// The request token under which this claim is settled: settling twice is settling once.
     pub(crate) fn settle_token(&self) -> TokenId {
         TokenId(self.nonce.0)
@@ -45,7 +51,12 @@ impl fmt::Display for ClaimToken {
             }
             LaneName::Event(id) => write!(formatter, "e{id}")?,
         }
-        write!(formatter, ".{}.{}.{}.{:032x}", self.first, self.through, self.attempt, self.nonce.0)
+        write!(formatter, ".{}", self.first())?;
+        // By their distances: those of one lane lie close to each other.
+        for pair in self.events.windows(2) {
+            write!(formatter, "+{}", pair[1].0 - pair[0].0)?;
+        }
+        write!(formatter, ".{}.{:032x}", self.attempt, self.nonce.0)
     }
 }
 
@@ -67,13 +78,16 @@ fn parse(text: &str) -> Option<ClaimToken> {
         Some(id) => LaneName::Event(EventId(id.parse().ok()?)),
         None => LaneName::Key(Key::new(unhex(lane.strip_prefix('k')?)?).ok()?),
     };
-    let first = EventId(parts.next()?.parse().ok()?);
-    let through = EventId(parts.next()?.parse().ok()?);
+    let mut events: Vec<EventId> = Vec::new();
+    for distance in parts.next()?.split('+') {
+        let distance = distance.parse::<u64>().ok().filter(|distance| *distance > 0)?;
+        events.push(EventId(events.last().map_or(0, |last| last.0).checked_add(distance)?));
+    }
     let attempt = parts.next()?.parse().ok()?;
     let nonce = parts.next().filter(|nonce| nonce.len() == 32)?;
     let nonce = Nonce(u128::from_str_radix(nonce, 16).ok()?);
     let seat = Seat { shard: Shard { stream, partition }, processor };
-    parts.next().is_none().then_some(ClaimToken { seat, lane, first, through, attempt, nonce })
+    parts.next().is_none().then_some(ClaimToken { seat, lane, events, attempt, nonce })
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
@@ -92,8 +106,7 @@ mod tests {
         let token = ClaimToken {
             seat: Seat { shard, processor: ProcessorId(5) },
             lane,
-            first: EventId(17),
-            through: EventId(19),
+            events: [17, 19, 24].map(EventId).to_vec(),
             attempt: 2,
             nonce: Nonce(0xabc),
         };
@@ -108,8 +121,7 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused_by_name() {
-        for wrong in
-            ["", "1.2.3", "1.2.3.kzz.1.1.1.0", "a.2.3.e1.1.1.1.00000000000000000000000000000000", "ü"]
+        for wrong in ["", "1.2.3", "1.2.3.kzz.1.1.0", "1.2.3.e1.1+0.1.00000000000000000000000000000000", "ü"]
         {
             let refusal = wrong.parse::<ClaimToken>().expect_err("no token");
             assert_eq!(refusal.field, "claim", "{wrong}");

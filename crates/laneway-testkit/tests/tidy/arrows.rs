@@ -24,7 +24,7 @@ struct Arrows {
 const OURS: &str = "laneway";
 const REMEDY: &str = "remove the arrow, or decide it: table in tests/tidy/arrows.rs and ARCHITECTURE.md";
 
-const TABLE: [Arrows; 8] = [
+const TABLE: [Arrows; 10] = [
     Arrows {
         package: "laneway-core",
         ours: &[],
@@ -53,6 +53,13 @@ const TABLE: [Arrows; 8] = [
     Arrows {
         package: "laneway",
         ours: &["laneway-core", "laneway-derive", "laneway-embedded", "laneway-engine", "laneway-lanes"],
+        ours_in_tests: &[],
+        outside: None,
+    },
+    Arrows { package: "laneway-client", ours: &[], ours_in_tests: &[], outside: None },
+    Arrows {
+        package: "laneway-server",
+        ours: &["laneway", "laneway-client"],
         ours_in_tests: &[],
         outside: None,
     },

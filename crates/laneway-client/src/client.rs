@@ -1,0 +1,334 @@
+//! The client: one method per call of the API.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName, LOCATION};
+use http::uri::{Authority, Scheme};
+use http::{Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::ClientError;
+use crate::wire::{
+    Appended, ClaimRequest, Claims, Count, Event, EventDraft, EventPage, Extend, ExtendedClaims, Job,
+    JobDraft, JobReceipt, JobReceipts, Lane, LaneRequest, Processor, ProcessorSettings, Processors, Settle,
+    SettleAnswers, Stream, StreamSettings, Streams,
+};
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+
+/// A server of Laneway, as seen from elsewhere. Cheap to clone; connections are shared and kept.
+#[derive(Debug, Clone)]
+pub struct Client {
+    authority: Authority,
+    http: HttpClient<HttpConnector, Full<Bytes>>,
+}
+
+/// An answer of the server.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: http::HeaderMap,
+    /// Its body.
+    pub body: Bytes,
+}
+
+/// What came of a submission: the job if it has ended in time, else its receipt.
+#[derive(Debug, Clone)]
+pub enum Submission {
+    /// It was accepted.
+    Accepted(JobReceipt),
+    /// It has ended, or is parked, within the time given.
+    Settled(Box<Job>),
+}
+
+impl Client {
+    /// A client of the server at this address, such as `http://127.0.0.1:7070`. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the address has no host, has a path, or is not `http`.
+    pub fn new(url: &str) -> Result<Self, ClientError> {
+        let wrong = |wrong| ClientError::Url { url: url.to_owned(), wrong };
+        let uri: Uri = url.parse().map_err(|_| wrong("is no URL"))?;
+        if uri.scheme() != Some(&Scheme::HTTP) {
+            return Err(wrong("must begin with http://, the only scheme of this client"));
+        }
+        if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+            return Err(wrong("must end with its port, without a path"));
+        }
+        let authority = uri.authority().ok_or_else(|| wrong("names no host"))?.clone();
+        Ok(Self { authority, http: HttpClient::builder(TokioExecutor::new()).build_http() })
+    }
+
+    /// The address of the server.
+    pub fn address(&self) -> String {
+        format!("http://{}", self.authority)
+    }
+
+    /// Sends a request and answers whatever came, errors of the server included.
+    ///
+    /// # Errors
+    /// When nobody answers.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(HeaderName, &str)],
+        body: Option<Vec<u8>>,
+    ) -> Result<Answer, ClientError> {
+        let url = format!("http://{}{path}", self.authority);
+        let mut request = Request::builder().method(method).uri(&url);
+        if body.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        for (name, value) in headers {
+            request = request.header(name, *value);
+        }
+        let unreachable = |source: Box<dyn std::error::Error + Send + Sync>| ClientError::Unreachable {
+            url: url.clone(),
+            source,
+        };
+        let body = Full::new(Bytes::from(body.unwrap_or_default()));
+        let request = request.body(body).map_err(|error| unreachable(error.into()))?;
+        let answer = self.http.request(request).await.map_err(|error| unreachable(error.into()))?;
+        let (parts, body) = answer.into_parts();
+        let body = body.collect().await.map_err(|error| unreachable(error.into()))?.to_bytes();
+        Ok(Answer { status: parts.status, headers: parts.headers, body })
+    }
+
+    async fn call<A: DeserializeOwned>(&self, method: Method, path: &str) -> Result<A, ClientError> {
+        self.send(method, path, &[], None).await?.read()
+    }
+
+    async fn call_with<A: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &(impl Serialize + Sync + ?Sized),
+    ) -> Result<A, ClientError> {
+        self.send(method, path, &[], Some(serde_json::to_vec(body)?)).await?.read()
+    }
+
+    /// Creates a stream, or changes the settings of one that is there.
+    pub async fn put_stream(&self, stream: &str, settings: &StreamSettings) -> Result<Stream, ClientError> {
+        self.call_with(Method::PUT, &format!("/v1/streams/{}", escaped(stream)), settings).await
+    }
+
+    /// A stream as it stands.
+    pub async fn stream(&self, stream: &str) -> Result<Stream, ClientError> {
+        self.call(Method::GET, &format!("/v1/streams/{}", escaped(stream))).await
+    }
+
+    /// All streams.
+    pub async fn streams(&self) -> Result<Vec<Stream>, ClientError> {
+        Ok(self.call::<Streams>(Method::GET, "/v1/streams").await?.items)
+    }
+
+    /// Removes a stream with everything in it.
+    pub async fn delete_stream(&self, stream: &str) -> Result<(), ClientError> {
+        let path = format!("/v1/streams/{}", escaped(stream));
+        self.send(Method::DELETE, &path, &[], None).await?.succeeded().map(drop)
+    }
+
+    /// Appends events; the answers are in their order.
+    pub async fn append(&self, stream: &str, events: &[EventDraft]) -> Result<Appended, ClientError> {
+        self.call_with(Method::POST, &format!("/v1/streams/{}/events", escaped(stream)), events).await
+    }
+
+    /// Events of one partition after an id, in order.
+    pub async fn events(
+        &self,
+        stream: &str,
+        partition: u32,
+        after: u64,
+        limit: usize,
+    ) -> Result<EventPage, ClientError> {
+        let query = format!("partition={partition}&after={after}&limit={limit}");
+        self.call(Method::GET, &format!("/v1/streams/{}/events?{query}", escaped(stream))).await
+    }
+
+    /// One event.
+    pub async fn event(&self, stream: &str, partition: u32, id: u64) -> Result<Event, ClientError> {
+        self.call(Method::GET, &format!("/v1/streams/{}/events/{partition}/{id}", escaped(stream))).await
+    }
+
+    /// One lane as it stands.
+    pub async fn lane(&self, stream: &str, key: &[u8]) -> Result<Lane, ClientError> {
+        self.call(Method::GET, &format!("/v1/streams/{}/lane?key={}", escaped(stream), escaped(key))).await
+    }
+
+    /// Stops a lane; what runs goes on.
+    pub async fn pause_lane(&self, stream: &str, lane: &LaneRequest) -> Result<Count, ClientError> {
+        self.call_with(Method::POST, &format!("/v1/streams/{}/lanes/pause", escaped(stream)), lane).await
+    }
+
+    /// Lets a paused, parked or diverting lane go on.
+    pub async fn resume_lane(&self, stream: &str, lane: &LaneRequest) -> Result<Count, ClientError> {
+        self.call_with(Method::POST, &format!("/v1/streams/{}/lanes/resume", escaped(stream)), lane).await
+    }
+
+    /// Tries the head of a lane again now; a parked one gets all its attempts again.
+    pub async fn retry_lane(&self, stream: &str, lane: &LaneRequest) -> Result<Count, ClientError> {
+        self.call_with(Method::POST, &format!("/v1/streams/{}/lanes/retry", escaped(stream)), lane).await
+    }
+
+    /// Passes the head of a lane over.
+    pub async fn skip_lane(&self, stream: &str, lane: &LaneRequest) -> Result<Count, ClientError> {
+        self.call_with(Method::POST, &format!("/v1/streams/{}/lanes/skip", escaped(stream)), lane).await
+    }
+
+    /// Submits a job; waits for its end for so long, if at all. With an idempotency key the same body again is the same
+    /// job.
+    pub async fn submit(
+        &self,
+        stream: &str,
+        job: &JobDraft,
+        wait: Option<Duration>,
+        idempotency_key: Option<&str>,
+    ) -> Result<Submission, ClientError> {
+        let path = format!("/v1/streams/{}/jobs", escaped(stream));
+        let wait = wait.map(|wait| format!("wait={}", wait.as_secs()));
+        let headers = [(PREFER, wait.as_deref()), (IDEMPOTENCY_KEY, idempotency_key)];
+        let headers: Vec<_> = headers.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        let answer =
+            self.send(Method::POST, &path, &headers, Some(serde_json::to_vec(job)?)).await?.succeeded()?;
+        if answer.status == StatusCode::OK {
+            return Ok(Submission::Settled(answer.read()?));
+        }
+        Ok(Submission::Accepted(answer.read()?))
+    }
+
+    /// Submits jobs together; the answers are in their order.
+    pub async fn submit_many(&self, stream: &str, jobs: &[JobDraft]) -> Result<JobReceipts, ClientError> {
+        self.call_with(Method::POST, &format!("/v1/streams/{}/jobs", escaped(stream)), jobs).await
+    }
+
+    /// A job as it stands, or as it stands when it has ended or this time is over.
+    pub async fn job(&self, id: &str, wait: Option<Duration>) -> Result<Job, ClientError> {
+        let wait = wait.map(|wait| format!("wait={}", wait.as_secs()));
+        let headers: Vec<_> = wait.iter().map(|wait| (PREFER, wait.as_str())).collect();
+        self.send(Method::GET, &format!("/v1/jobs/{}", escaped(id)), &headers, None).await?.read()
+    }
+
+    /// Asks for a job to be cancelled; waits for its end for so long, if at all.
+    pub async fn cancel(&self, id: &str, wait: Option<Duration>) -> Result<Job, ClientError> {
+        let wait = wait.map(|wait| format!("wait={}", wait.as_secs()));
+        let headers: Vec<_> = wait.iter().map(|wait| (PREFER, wait.as_str())).collect();
+        self.send(Method::POST, &format!("/v1/jobs/{}/cancel", escaped(id)), &headers, None).await?.read()
+    }
+
+    /// Registers a processor, or changes the settings of one that is there.
+    pub async fn put_processor(
+        &self,
+        processor: &str,
+        settings: &ProcessorSettings,
+    ) -> Result<Processor, ClientError> {
+        self.call_with(Method::PUT, &format!("/v1/processors/{}", escaped(processor)), settings).await
+    }
+
+    /// A processor as it stands.
+    pub async fn processor(&self, processor: &str) -> Result<Processor, ClientError> {
+        self.call(Method::GET, &format!("/v1/processors/{}", escaped(processor))).await
+    }
+
+    /// All processors.
+    pub async fn processors(&self) -> Result<Vec<Processor>, ClientError> {
+        Ok(self.call::<Processors>(Method::GET, "/v1/processors").await?.items)
+    }
+
+    /// Removes a processor with its progress, states and dead letters.
+    pub async fn delete_processor(&self, processor: &str) -> Result<(), ClientError> {
+        let path = format!("/v1/processors/{}", escaped(processor));
+        self.send(Method::DELETE, &path, &[], None).await?.succeeded().map(drop)
+    }
+
+    /// Claims lanes of a processor.
+    pub async fn claim(&self, processor: &str, wish: &ClaimRequest) -> Result<Claims, ClientError> {
+        self.call_with(Method::POST, &format!("/v1/processors/{}/claim", escaped(processor)), wish).await
+    }
+
+    /// Says what became of claims.
+    pub async fn settle(&self, processor: &str, settle: &Settle) -> Result<SettleAnswers, ClientError> {
+        self.call_with(Method::POST, &format!("/v1/processors/{}/settle", escaped(processor)), settle).await
+    }
+
+    /// Asks for more time.
+    pub async fn extend(&self, processor: &str, extend: &Extend) -> Result<ExtendedClaims, ClientError> {
+        self.call_with(Method::POST, &format!("/v1/processors/{}/extend", escaped(processor)), extend).await
+    }
+}
+
+impl Answer {
+    /// This answer, unless it is an error of the server.
+    ///
+    /// # Errors
+    /// What the server says is wrong.
+    pub fn succeeded(self) -> Result<Self, ClientError> {
+        if self.status.is_success() {
+            return Ok(self);
+        }
+        Err(match serde_json::from_slice(&self.body) {
+            Ok(problem) => ClientError::Problem(problem),
+            Err(source) => ClientError::Foreign { status: self.status, source },
+        })
+    }
+
+    /// The body as a type, unless the answer is an error of the server.
+    ///
+    /// # Errors
+    /// What the server says is wrong, or that the body is not of this type.
+    pub fn read<A: DeserializeOwned>(self) -> Result<A, ClientError> {
+        let answer = self.succeeded()?;
+        serde_json::from_slice(&answer.body)
+            .map_err(|source| ClientError::Foreign { status: answer.status, source })
+    }
+
+    /// Where to look for what was made.
+    pub fn location(&self) -> Option<&str> {
+        self.headers.get(LOCATION)?.to_str().ok()
+    }
+}
+
+/// Text for a piece of a path or query: everything but letters, digits, `-`, `.`, `_` and `~` is escaped.
+fn escaped(text: impl AsRef<[u8]>) -> String {
+    let mut escaped = String::new();
+    for &byte in text.as_ref() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_names_and_keys_are_escaped() {
+        assert_eq!(escaped("ns/name?&"), "ns%2Fname%3F%26");
+        assert_eq!(escaped([b'a', 0xff, b'\n']), "a%FF%0A");
+    }
+
+    #[test]
+    fn addresses_that_cannot_work_are_refused() {
+        for (url, wrong) in [
+            ("https://127.0.0.1:7070", "must begin with http://"),
+            ("127.0.0.1:7070", "must begin with http://"),
+            ("http://127.0.0.1:7070/v1", "without a path"),
+        ] {
+            let refused = Client::new(url).unwrap_err().to_string();
+            assert!(refused.contains(wrong), "{url}: {refused}");
+        }
+    }
+}

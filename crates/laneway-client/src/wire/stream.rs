@@ -1,0 +1,86 @@
+//! Streams.
+
+use serde::{Deserialize, Serialize};
+
+/// What a stream is asked to be. What is left out has its default.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct StreamSettings {
+    /// How many partitions. Default 16; it cannot be changed later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partitions: Option<u32>,
+    /// Which events run. Default `queue`; it cannot be changed later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// How long events stay readable after every processor passed them, such as `7d`. Default `7d`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep: Option<String>,
+    /// Most events waiting, over all partitions. Default: no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_pending: Option<u64>,
+}
+
+/// Which events of a lane run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// All of them.
+    Queue,
+    /// Only the newest generation.
+    Latest,
+}
+
+/// A stream as it stands.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Stream {
+    /// Its name.
+    pub name: String,
+    /// How many partitions.
+    pub partitions: u32,
+    /// Which events run.
+    pub mode: Mode,
+    /// How long events stay readable after every processor passed them.
+    pub keep: String,
+    /// Most events waiting, over all partitions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_pending: Option<u64>,
+    /// The last id of each partition that has events.
+    pub heads: Vec<PartitionHead>,
+    /// Its processors and how far behind they are.
+    pub processors: Vec<StreamProcessor>,
+}
+
+/// The end of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PartitionHead {
+    /// Which partition.
+    pub partition: u32,
+    /// Its last id.
+    pub head: u64,
+}
+
+/// A processor of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StreamProcessor {
+    /// Its name.
+    pub processor: String,
+    /// Events that have not ended and are not held up with their lane, over all partitions.
+    pub lag: u64,
+    /// Lanes that are held up, such as parked ones.
+    pub held_lanes: u64,
+    /// Dead letters.
+    pub dead_letters: u64,
+}
+
+/// All streams, by name.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Streams {
+    /// One entry each.
+    pub items: Vec<Stream>,
+}

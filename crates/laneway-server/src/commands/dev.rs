@@ -1,0 +1,76 @@
+//! `laneway dev`: everything in one word, to try it.
+
+use std::sync::Arc;
+
+use laneway::Laneway;
+use laneway::core::StreamSettings;
+use laneway::engine::handler::Handler as EngineHandler;
+use laneway::engine::{Engine, Registration};
+
+use super::run::CommandError;
+use super::serve::{listen, stop_at_next};
+use crate::dev::{Banner, Demo, Exec, RunLines, empty_folder, policy};
+use crate::node::resume_pull;
+use crate::serve::serve;
+use crate::settings::{Dev, Handler};
+use crate::signals::Signals;
+use crate::terminal::{Terminal, say};
+
+/// Where the store is, from the folder that the command was typed in.
+const FOLDER: &str = "./.laneway";
+const STREAM: &str = "orders";
+/// One name, whatever runs the events, so that one's own handler goes on where the demo was.
+const PROCESSOR: &str = "demo";
+
+pub(super) async fn run(settings: Dev) -> Result<(), CommandError> {
+    let mut signals = Signals::new()?;
+    let (handler, word) = handler_of(&settings.handler)?;
+    let listener = listen(settings.listen, "--port 7071, or --port 0 for any").await?;
+    if settings.fresh {
+        empty_folder(FOLDER.as_ref())?;
+    }
+    let url = format!("file:{FOLDER}");
+    let app = Laneway::open(&url).await?;
+    let engine = app.engine().clone();
+    let terminal = Terminal::of_stdout();
+    let stream = engine.define_stream(STREAM, stream_settings(&engine).await?).await?;
+    let banner = Banner {
+        address: listener.local_addr()?,
+        store: url,
+        durability: engine.stores().store.about().capabilities.durability,
+        partitions: stream.settings.partitions,
+        handler: &settings.handler,
+    };
+    say(banner.text(terminal));
+    engine.start_reports().await?;
+    let handler = Arc::new(RunLines::around(handler, engine.clone(), terminal));
+    let mut registration = Registration { handler: word.into(), ..Registration::new(PROCESSOR, STREAM) };
+    registration.settings.policy = policy();
+    engine.process_as(registration, handler).await?;
+    resume_pull(&engine).await?;
+    engine.start_upkeep();
+    say("ready");
+    serve(listener, app, async move {
+        signals.next().await;
+        say("stopping: what runs may finish; Ctrl-C again does not wait for it");
+        stop_at_next(signals);
+    })
+    .await?;
+    say("stopped; nothing is lost");
+    Ok(())
+}
+
+/// As the stream is, if it is there.
+async fn stream_settings(engine: &Engine) -> Result<StreamSettings, CommandError> {
+    let streams = engine.catalogue().streams().await?;
+    let there = streams.into_iter().find(|stream| stream.name == STREAM);
+    Ok(there.map(|stream| stream.settings.clone()).unwrap_or_default())
+}
+
+/// What runs the events, and the one word that the store keeps of it.
+fn handler_of(handler: &Handler) -> Result<(Arc<dyn EngineHandler>, &'static str), CommandError> {
+    Ok(match handler {
+        Handler::Demo => (Arc::new(Demo), "demo"),
+        Handler::Exec { command, timeout } => (Arc::new(Exec::new(command.clone(), *timeout)?), "exec"),
+    })
+}

@@ -1,0 +1,62 @@
+//! Runs a command and says how it ended: with the exit code, and with words if it failed.
+
+use std::process::ExitCode;
+
+use tracing_subscriber::filter::LevelFilter;
+
+use super::{dev, serve};
+use crate::args::{Args, Command};
+use crate::http::chain;
+use crate::settings::{Dev, Faults, Serve};
+
+/// Wrong usage.
+const USAGE: u8 = 2;
+
+/// Why a command failed.
+pub(super) type CommandError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Runs the command that was typed.
+pub(crate) fn run(args: Args) -> ExitCode {
+    let checked = match args.command {
+        Command::Dev(args) => Dev::check(args).map(Checked::Dev),
+        Command::Serve(args) => Serve::check(args).map(Checked::Serve),
+    };
+    let checked = match checked {
+        Ok(checked) => checked,
+        Err(Faults(faults)) => {
+            faults.iter().for_each(|fault| complain(fault));
+            return ExitCode::from(USAGE);
+        }
+    };
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(LevelFilter::WARN)
+        .with_ansi(false)
+        .init();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let ended = runtime.map_err(CommandError::from).and_then(|runtime| {
+        runtime.block_on(async {
+            match checked {
+                Checked::Dev(settings) => Box::pin(dev::run(settings)).await,
+                Checked::Serve(settings) => Box::pin(serve::run(settings)).await,
+            }
+        })
+    });
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&chain(&*error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+enum Checked {
+    Dev(Dev),
+    Serve(Serve),
+}
+
+#[expect(clippy::print_stderr, reason = "what went wrong is told on stderr")]
+fn complain(words: &str) {
+    eprintln!("laneway: {words}");
+}

@@ -1,0 +1,180 @@
+//! A command as a handler: one process per event.
+//!
+//! It gets the data on stdin and the rest in its environment. Exit 0 is done, and stdout is the result; 75 is try again,
+//! 65 is failed for good, everything else has failed under the policy. A process that takes too long, or is asked to
+//! stop, is ended with its whole process group before the next attempt begins.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use laneway::core::{Ref, period};
+use laneway::engine::handler::{CancelToken, Handler, LaneAnswer, LaneRun, Retry, Run, Running};
+
+use super::process::{Ended, Process, STDOUT_BYTES_MAX};
+
+const TRY_AGAIN: i32 = 75;
+const FAILED_FOR_GOOD: i32 = 65;
+
+/// A command as a handler.
+#[derive(Debug)]
+pub(crate) struct Exec(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    command: Vec<String>,
+    timeout: Option<Duration>,
+}
+
+/// The command cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[error("the handler {0:?} is not there, or may not be run")]
+pub(crate) struct NoProgram(String);
+
+impl Exec {
+    /// A command, with how long it may take.
+    pub(crate) fn new(command: Vec<String>, timeout: Option<Duration>) -> Result<Self, NoProgram> {
+        let program = command.first().cloned().unwrap_or_default();
+        if !is_there(&program) {
+            return Err(NoProgram(program));
+        }
+        Ok(Self(Arc::new(Inner { command, timeout })))
+    }
+}
+
+/// Whether a shell would find the program.
+fn is_there(program: &str) -> bool {
+    let may_run =
+        |path: &Path| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
+    if program.contains('/') {
+        return may_run(Path::new(program));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder: PathBuf| may_run(&folder.join(program)))
+}
+
+impl Handler for Exec {
+    fn call(&self, run: Run) -> Running {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move {
+            let mut answers = Vec::with_capacity(run.lanes.len());
+            for lane in &run.lanes {
+                let environment = environment(&run, lane);
+                answers.push(inner.run(environment, lane.events[0].data.clone(), &run.cancel).await);
+            }
+            answers
+        })
+    }
+}
+
+impl Inner {
+    async fn run(
+        &self,
+        environment: Vec<(&'static str, OsString)>,
+        data: Bytes,
+        cancel: &CancelToken,
+    ) -> LaneAnswer {
+        let process = match Process::start(&self.command, environment) {
+            Ok(process) => process,
+            Err(error) => {
+                let words = format!("cannot start {:?}: {error}", self.command[0]);
+                return LaneAnswer::failed(words, Retry::ByPolicy);
+            }
+        };
+        match process.run(data, self.timeout, cancel.cancelled()).await {
+            Ok(Ended::Exited { code: Some(0), stdout, .. }) => LaneAnswer::done(result_of(stdout)),
+            Ok(Ended::Exited { code, signal, stderr, .. }) => {
+                let how = match (code, signal) {
+                    (Some(code), _) => format!("exit {code}"),
+                    (None, Some(signal)) => format!("ended by signal {signal}"),
+                    (None, None) => "ended".to_owned(),
+                };
+                let retry = if code == Some(FAILED_FOR_GOOD) { Retry::Never } else { Retry::ByPolicy };
+                // 75 only says in words what the policy does anyway: it asks for another attempt.
+                let wish = if code == Some(TRY_AGAIN) { " (try again)" } else { "" };
+                let said = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
+                LaneAnswer::failed(format!("{how}{wish}{said}"), retry)
+            }
+            Ok(Ended::TooMuchOutput) => {
+                let words = format!(
+                    "its output has more than {STDOUT_BYTES_MAX} bytes, which is the most a result may have"
+                );
+                LaneAnswer::failed(words, Retry::Never)
+            }
+            Ok(Ended::TimedOut) => {
+                let timeout = period::text(self.timeout.unwrap_or_default());
+                LaneAnswer::failed(format!("timed out after {timeout}"), Retry::ByPolicy)
+            }
+            Ok(Ended::Cancelled) => LaneAnswer::failed("stopped on request", Retry::ByPolicy),
+            Err(error) => LaneAnswer::failed(format!("lost its process: {error}"), Retry::ByPolicy),
+        }
+    }
+}
+
+/// What the process said: JSON as it is, other text as a JSON text, nothing as no result.
+fn result_of(stdout: Vec<u8>) -> Option<Bytes> {
+    let trimmed = stdout.trim_ascii();
+    if trimmed.is_empty() {
+        return None;
+    }
+    if serde_json::from_slice::<serde::de::IgnoredAny>(trimmed).is_ok() {
+        return Some(Bytes::copy_from_slice(trimmed));
+    }
+    let text = serde_json::to_vec(&String::from_utf8_lossy(trimmed)).expect("text is JSON");
+    Some(Bytes::from(text))
+}
+
+fn environment(run: &Run, lane: &LaneRun) -> Vec<(&'static str, OsString)> {
+    let event = &lane.events[0];
+    let reference = Ref { stream: run.stream.to_string(), partition: run.partition, id: event.id };
+    let mut environment: Vec<(&'static str, OsString)> = vec![
+        ("LANEWAY_REF", reference.to_string().into()),
+        ("LANEWAY_ID", event.id.to_string().into()),
+        ("LANEWAY_ATTEMPT", lane.attempt.to_string().into()),
+        ("LANEWAY_FENCE", lane.fence.to_string().into()),
+        ("LANEWAY_TYPE", event.kind.as_str().into()),
+    ];
+    environment.extend(event.prev.map(|prev| ("LANEWAY_PREV", prev.to_string().into())));
+    environment.extend(event.seq.map(|seq| ("LANEWAY_SEQ", seq.to_string().into())));
+    if let Some(key) = &event.key {
+        // No environment can carry a zero byte.
+        if key.bytes().contains(&0) {
+            environment.push(("LANEWAY_KEY_B64", STANDARD.encode(key.bytes()).into()));
+        } else {
+            environment.push(("LANEWAY_KEY", OsString::from_vec(key.bytes().to_vec())));
+        }
+    }
+    environment
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_command_says_is_its_result() {
+        let result = |stdout: &str| {
+            result_of(stdout.as_bytes().to_vec()).map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
+        };
+        assert_eq!(result("{\"a\": 1}\n").as_deref(), Some("{\"a\": 1}"));
+        assert_eq!(result("two words\n").as_deref(), Some("\"two words\""));
+        assert_eq!(result(" \n"), None);
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_refused_at_once() {
+        assert!(Exec::new(vec!["sh".to_owned()], None).is_ok());
+        assert!(Exec::new(vec!["/etc/passwd".to_owned()], None).is_err());
+        assert!(
+            Exec::new(vec!["no-such-program".to_owned()], None)
+                .unwrap_err()
+                .to_string()
+                .contains("no-such-program")
+        );
+    }
+}

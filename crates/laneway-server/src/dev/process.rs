@@ -1,0 +1,170 @@
+//! One process in a group of its own, with bounded output. Whatever happens, nothing of the group is left behind.
+
+use std::ffi::OsString;
+use std::future::Future;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, Command};
+
+use crate::seam;
+
+/// Most bytes of a result.
+pub(super) const STDOUT_BYTES_MAX: usize = 1 << 20;
+/// The end of what it says on stderr that is kept with a failure.
+const STDERR_BYTES_KEPT: usize = 2 << 10;
+/// How long a group may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(5);
+/// Everything a handler is told through its environment.
+const NAMES: [&str; 9] = [
+    "LANEWAY_REF",
+    "LANEWAY_KEY",
+    "LANEWAY_KEY_B64",
+    "LANEWAY_ID",
+    "LANEWAY_PREV",
+    "LANEWAY_SEQ",
+    "LANEWAY_ATTEMPT",
+    "LANEWAY_FENCE",
+    "LANEWAY_TYPE",
+];
+
+/// How a process ended.
+pub(super) enum Ended {
+    /// By itself.
+    Exited { code: Option<i32>, signal: Option<i32>, stdout: Vec<u8>, stderr: String },
+    /// It said more than a result may have.
+    TooMuchOutput,
+    /// It took too long.
+    TimedOut,
+    /// It was asked to stop.
+    Cancelled,
+}
+
+/// A process that runs.
+pub(super) struct Process {
+    child: Child,
+    group: Group,
+}
+
+/// A process group. What is left of it ends with this.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.0
+            && let Err(error) = kill_process_group(group, signal)
+            && error != rustix::io::Errno::SRCH
+        {
+            tracing::warn!(%error, "a handler's process group could not be signalled");
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+impl Process {
+    pub(super) fn start(command: &[String], environment: Vec<(&'static str, OsString)>) -> io::Result<Self> {
+        let mut process = Command::new(&command[0]);
+        process.args(&command[1..]).process_group(0);
+        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        for name in NAMES {
+            process.env_remove(name);
+        }
+        let child = process.envs(environment).spawn()?;
+        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        Ok(Self { child, group: Group(group) })
+    }
+
+    /// Feeds it and waits for its end, whichever that is.
+    pub(super) async fn run(
+        mut self,
+        data: Bytes,
+        timeout: Option<Duration>,
+        cancelled: impl Future<Output = ()>,
+    ) -> io::Result<Ended> {
+        let timed_out = async {
+            match timeout {
+                Some(timeout) => seam::pass(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        let ended = tokio::select! {
+            biased;
+            ended = talk(&mut self.child, &self.group, data) => return ended,
+            () = cancelled => Ended::Cancelled,
+            () = timed_out => Ended::TimedOut,
+        };
+        self.group.signal(Signal::TERM);
+        if seam::within(GRACE, self.child.wait()).await.is_none() {
+            self.group.signal(Signal::KILL);
+            self.child.wait().await?;
+        }
+        Ok(ended)
+    }
+}
+
+async fn talk(child: &mut Child, group: &Group, data: Bytes) -> io::Result<Ended> {
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let feed = async {
+        if let Some(mut stdin) = stdin {
+            // A handler need not read what it does not want.
+            match stdin.write_all(&data).await {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    };
+    let ended = async {
+        let status = child.wait().await;
+        // What it left behind would keep its output open.
+        group.signal(Signal::KILL);
+        status
+    };
+    let (fed, stdout, stderr, status) = tokio::join!(feed, read(stdout, group), tail(stderr), ended);
+    fed?;
+    let (status, stderr) = (status?, stderr?);
+    let Some(stdout) = stdout? else { return Ok(Ended::TooMuchOutput) };
+    Ok(Ended::Exited { code: status.code(), signal: status.signal(), stdout, stderr })
+}
+
+/// All it says, unless that is too much: then it is ended.
+async fn read(from: Option<impl AsyncRead + Unpin>, group: &Group) -> io::Result<Option<Vec<u8>>> {
+    let mut read = Vec::new();
+    let Some(from) = from else { return Ok(Some(read)) };
+    from.take(STDOUT_BYTES_MAX as u64 + 1).read_to_end(&mut read).await?;
+    if read.len() > STDOUT_BYTES_MAX {
+        group.signal(Signal::KILL);
+        return Ok(None);
+    }
+    Ok(Some(read))
+}
+
+/// The end of what it says on stderr; all of it goes to ours.
+async fn tail(from: Option<impl AsyncRead + Unpin>) -> io::Result<String> {
+    let mut kept: Vec<u8> = Vec::new();
+    let Some(mut from) = from else { return Ok(String::new()) };
+    let mut ours = tokio::io::stderr();
+    let mut piece = vec![0; 4 << 10];
+    loop {
+        let read = from.read(&mut piece).await?;
+        if read == 0 {
+            let text = String::from_utf8_lossy(&kept).trim().to_owned();
+            return Ok(text);
+        }
+        // Whoever reads our stderr may have gone; that is no fault of the handler.
+        drop(ours.write_all(&piece[..read]).await);
+        kept.extend_from_slice(&piece[..read]);
+        let surplus = kept.len().saturating_sub(STDERR_BYTES_KEPT);
+        kept.drain(..surplus);
+    }
+}

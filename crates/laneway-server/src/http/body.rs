@@ -1,0 +1,200 @@
+//! Reads the body of a request: its limits first, then its meaning. Nothing beyond a limit is kept in memory.
+
+use axum::body::Body;
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+
+use super::code::Code;
+use super::error::{Failure, Result};
+use super::nearest::nearest;
+
+/// Longest body in bytes.
+pub(super) const BODY_BYTES_MAX: usize = 1 << 20;
+/// Deepest nesting of a body.
+pub(super) const JSON_DEPTH_MAX: usize = 64;
+/// Most events, jobs or settlements of one call.
+pub(super) const EVENTS_MAX: usize = 1_000;
+
+/// Whether a call had one object or an array of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Many {
+    One,
+    Array,
+}
+
+/// The bytes of a body that is JSON, as far as its limits go; nothing if there is none.
+pub(super) async fn read(headers: &HeaderMap, body: Body) -> Result<Option<Bytes>> {
+    let too_large = |told: &str| {
+        Failure::new(
+            Code::BodyTooLarge,
+            format!("the body has {told} bytes, at most {BODY_BYTES_MAX} are taken"),
+        )
+    };
+    let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if let Some(announced) = announced
+        && announced > BODY_BYTES_MAX as u64
+    {
+        return Err(too_large(&announced.to_string()));
+    }
+    let bytes = match Limited::new(body, BODY_BYTES_MAX).collect().await {
+        Ok(collected) => collected.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => return Err(too_large("more")),
+        Err(error) => {
+            return Err(Failure::new(Code::InvalidJson, format!("the body ended before its end: {error}")));
+        }
+    };
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    check_media_type(headers)?;
+    check_depth(&bytes)?;
+    Ok(Some(bytes))
+}
+
+/// Only JSON is taken: a foreign page can make a browser send a form or text, and not this.
+fn check_media_type(headers: &HeaderMap) -> Result<()> {
+    let given = headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let essence = given.as_deref().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let given = given.map_or_else(|| "absent".to_owned(), |given| format!("{given:?}"));
+    Err(Failure::new(
+        Code::UnsupportedMediaType,
+        format!("Content-Type is {given}, must be application/json (with curl: --json instead of -d)"),
+    ))
+}
+
+/// Counts brackets outside of texts. Anything that is no JSON is left to the parser.
+fn check_depth(bytes: &[u8]) -> Result<()> {
+    let (mut depth, mut in_text, mut escaped) = (0usize, false, false);
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'{' | b'[' if !in_text => {
+                depth += 1;
+                if depth > JSON_DEPTH_MAX {
+                    let detail = format!("the body is nested more than {JSON_DEPTH_MAX} deep at byte {at}");
+                    return Err(Failure::new(Code::JsonTooDeep, detail));
+                }
+            }
+            b'}' | b']' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The one object of a body; an empty body is an empty object.
+pub(super) async fn object<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T> {
+    parse(read(headers, body).await?.as_deref().unwrap_or(b"{}"), "")
+}
+
+/// The object or the array of objects of a body.
+pub(super) async fn objects<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<(Vec<T>, Many)> {
+    let Some(bytes) = read(headers, body).await? else {
+        return Err(Failure::new(
+            Code::InvalidJson,
+            "the body is empty, must be an object or an array of objects",
+        ));
+    };
+    let begins = bytes.iter().copied().find(|byte| !byte.is_ascii_whitespace());
+    if begins != Some(b'[') {
+        return Ok((vec![parse(&bytes, "")?], Many::One));
+    }
+    let entries: Vec<&RawValue> = parse(&bytes, "")?;
+    if entries.len() > EVENTS_MAX {
+        let detail = format!("the call has {} events, at most {EVENTS_MAX} are taken", entries.len());
+        return Err(Failure::new(Code::TooManyEvents, detail));
+    }
+    if entries.is_empty() {
+        return Err(Failure::value("the array", "empty", format!("1 to {EVENTS_MAX} objects")));
+    }
+    let parsed: Result<Vec<T>> = entries
+        .iter()
+        .enumerate()
+        .map(|(index, entry)| parse(entry.get().as_bytes(), &format!("event {index}: ")))
+        .collect();
+    Ok((parsed?, Many::Array))
+}
+
+/// Parses JSON; what is wrong is told with its field, and an unknown field with the nearest known one.
+fn parse<'de, T: Deserialize<'de>>(bytes: &'de [u8], place: &str) -> Result<T> {
+    let mut source = serde_json::Deserializer::from_slice(bytes);
+    let wrong = |path: &str, error: &serde_json::Error| {
+        let told = error.to_string();
+        match error.classify() {
+            Category::Data => match unknown_field(&told) {
+                Some(told) => Failure::new(Code::UnknownField, format!("{place}{told}")),
+                None if matches!(path, "." | "") => {
+                    Failure::new(Code::InvalidValue, format!("{place}{told}"))
+                }
+                None => Failure::new(Code::InvalidValue, format!("{place}{path}: {told}")),
+            },
+            Category::Io | Category::Syntax | Category::Eof => {
+                Failure::new(Code::InvalidJson, format!("{place}{told}"))
+            }
+        }
+    };
+    let parsed = serde_path_to_error::deserialize(&mut source)
+        .map_err(|error| wrong(&error.path().to_string(), error.inner()))?;
+    source.end().map_err(|error| wrong("", &error))?;
+    Ok(parsed)
+}
+
+/// Turns serde's words for an unknown field into ours, which name the nearest known one.
+fn unknown_field(told: &str) -> Option<String> {
+    let quoted: Vec<&str> = told.strip_prefix("unknown field ")?.split('`').skip(1).step_by(2).collect();
+    let (field, known) = quoted.split_first()?;
+    let meant = nearest(field, known).map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
+    Some(format!("field {field:?} is not known; {meant}known are {}", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_client::wire::EventDraft;
+
+    use super::*;
+
+    fn check(body: &str, code: Code, says: &str) {
+        let failure = parse::<EventDraft>(body.as_bytes(), "").unwrap_err();
+        assert_eq!(failure.code, code, "{body}: {failure:?}");
+        assert!(failure.detail.contains(says), "{body}: {failure:?}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_field() {
+        check(r#"{"kye":"a"}"#, Code::UnknownField, "field \"kye\" is not known; did you mean \"key\"?");
+        check(r#"{"key":7}"#, Code::InvalidValue, "key: invalid type: integer `7`");
+        check(r#"{"priority":300}"#, Code::InvalidValue, "priority: invalid value: integer `300`");
+        check(r#"{"headers":{"a":1}}"#, Code::InvalidValue, "headers.a");
+        check(r#"{"key":"a""#, Code::InvalidJson, "EOF");
+        check(r#"{"key":"a"} x"#, Code::InvalidJson, "trailing");
+        check(r#"{"key":"a","key":"b"}"#, Code::InvalidValue, "duplicate field `key`");
+    }
+
+    #[test]
+    fn payloads_are_kept_byte_for_byte() {
+        let draft: EventDraft =
+            parse(br#"{"data": {"b" : 1.0,  "a":[ 1e3 ]},"expect_prev":null}"#, "").unwrap();
+        assert_eq!(draft.data.unwrap().get(), r#"{"b" : 1.0,  "a":[ 1e3 ]}"#);
+        assert_eq!(draft.expect_prev, Some(None));
+    }
+
+    #[test]
+    fn depth_is_counted_outside_of_texts() {
+        let nested = |depth: usize| "[".repeat(depth);
+        assert!(check_depth(nested(JSON_DEPTH_MAX).as_bytes()).is_ok());
+        assert_eq!(check_depth(nested(JSON_DEPTH_MAX + 1).as_bytes()).unwrap_err().code, Code::JsonTooDeep);
+        let text = format!(r#"{{"a":"\"{}"}}"#, nested(100));
+        assert!(check_depth(text.as_bytes()).is_ok());
+    }
+}

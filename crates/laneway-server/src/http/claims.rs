@@ -1,0 +1,202 @@
+//! Claims: remote workers take lanes, settle them, and ask for more time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use laneway::engine::handler::{Claim, ClaimError, ClaimToken, ClaimWish, Desk, Settlement};
+use laneway_client::wire;
+
+use super::code::Code;
+use super::error::{Failure, Result};
+use super::{body, wire as convert};
+use crate::node::Node;
+
+const LANES_MAX: usize = 1_000;
+const EVENTS_MAX: usize = 1_000;
+const WAIT_MAX: Duration = Duration::from_secs(60);
+const LEASE: Duration = Duration::from_secs(30);
+const LEASE_MIN: Duration = Duration::from_millis(100);
+const LEASE_MAX: Duration = Duration::from_secs(3_600);
+
+/// Claims lanes of a processor; waits for the first one if there is none.
+#[utoipa::path(
+    post, path = "/v1/processors/{processor}/claim", tag = "claims",
+    params(("processor" = String, Path, description = "its name")),
+    request_body = wire::ClaimRequest,
+    responses((status = 200, body = wire::Claims, description = "none when there is nothing to do")),
+)]
+pub(super) async fn claim(
+    State(node): State<Node>,
+    Path(processor): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<wire::Claims>> {
+    let asked: wire::ClaimRequest = body::object(&headers, body).await?;
+    let wish = wish(&asked)?;
+    let desk = desk(&node, &processor).await?;
+    let claims = tokio::select! {
+        biased;
+        claims = desk.claim(wish) => claims,
+        () = node.stopping() => Vec::new(),
+    };
+    Ok(Json(wire::Claims { claims: claims.iter().map(told).collect() }))
+}
+
+fn wish(asked: &wire::ClaimRequest) -> Result<ClaimWish> {
+    let count = |field, given: Option<usize>, max: usize| match given {
+        None => Ok(1),
+        Some(given) if (1..=max).contains(&given) => Ok(given),
+        Some(given) => Err(Failure::value(field, given, format!("1 to {max}"))),
+    };
+    let wait = asked.wait.as_deref().map_or(Ok(Duration::ZERO), |wait| convert::length("wait", wait))?;
+    if wait > WAIT_MAX {
+        return Err(Failure::value("wait", convert::length_text(wait), "at most 60s"));
+    }
+    Ok(ClaimWish {
+        lanes: count("max_lanes", asked.max_lanes, LANES_MAX)?,
+        events: count("max_events", asked.max_events, EVENTS_MAX)?,
+        lease: asked.lease.as_deref().map_or(Ok(LEASE), lease)?,
+        wait,
+        worker: asked.worker.clone().unwrap_or_else(|| "unnamed".to_owned()),
+        request: asked.request.clone(),
+    })
+}
+
+fn lease(text: &str) -> Result<Duration> {
+    let lease = convert::length("lease", text)?;
+    if !(LEASE_MIN..=LEASE_MAX).contains(&lease) {
+        return Err(Failure::value("lease", text, "100ms to 1h"));
+    }
+    Ok(lease)
+}
+
+fn told(claim: &Claim) -> wire::Claim {
+    let run = &claim.run;
+    let key = run.events.first().and_then(|event| event.key.as_ref());
+    let convert::Named { key, key_b64 } = convert::named(key);
+    wire::Claim {
+        claim: claim.token.clone(),
+        stream: claim.stream.to_string(),
+        key,
+        key_b64,
+        fence: run.fence.to_string(),
+        attempt: run.attempt,
+        expires_at: convert::date_of(convert::due(laneway::core::Due::Steady(claim.expires))),
+        state: run.state.as_ref().and_then(|state| convert::payload(&state.bytes).0),
+        events: run
+            .events
+            .iter()
+            .map(|event| convert::claimed(&claim.stream, claim.partition, event))
+            .collect(),
+    }
+}
+
+/// Says what became of claims. Each answer comes when what was said is durable.
+#[utoipa::path(
+    post, path = "/v1/processors/{processor}/settle", tag = "claims",
+    params(("processor" = String, Path, description = "its name")),
+    request_body = wire::Settle,
+    responses((status = 200, body = wire::SettleAnswers)),
+)]
+pub(super) async fn settle(
+    State(node): State<Node>,
+    Path(processor): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<wire::SettleAnswers>> {
+    let asked: wire::Settle = body::object(&headers, body).await?;
+    bounded("settlements", asked.settlements.len())?;
+    let desk = desk(&node, &processor).await?;
+    let settlements = asked.settlements.into_iter().map(|settlement| one(&desk, settlement));
+    let settlements = futures::future::join_all(settlements).await;
+    Ok(Json(wire::SettleAnswers { settlements }))
+}
+
+async fn one(desk: &Desk, settlement: wire::Settlement) -> wire::SettleAnswer {
+    let claim = settlement.claim.clone();
+    let settled = async {
+        let token: ClaimToken = claim.parse().map_err(ClaimError::from).map_err(refused)?;
+        let answer = convert::answer(&settlement, &token.events)?;
+        desk.settle(&claim, answer).await.map_err(refused)
+    };
+    match settled.await {
+        Ok(Settlement::Accepted) => {
+            wire::SettleAnswer { claim, accepted: true, already: false, code: None, detail: None }
+        }
+        // Saying it twice is saying it once: what was said first counts.
+        Ok(Settlement::Already(_)) => {
+            wire::SettleAnswer { claim, accepted: true, already: true, code: None, detail: None }
+        }
+        Err(Failure { code, detail, .. }) => {
+            let code = Some(code.name().to_owned());
+            wire::SettleAnswer { claim, accepted: false, already: false, code, detail: Some(detail) }
+        }
+    }
+}
+
+/// Why a claim can neither be settled nor extended.
+fn refused(error: ClaimError) -> Failure {
+    match error {
+        ClaimError::Lost => Failure::new(Code::ClaimLost, error.to_string()),
+        ClaimError::Undecided => Failure::new(Code::ClaimUndecided, error.to_string()),
+        ClaimError::Refused(refusal) => refusal.into(),
+        ClaimError::Operate(error) => error.into(),
+    }
+}
+
+/// Gives workers more time, from now on.
+#[utoipa::path(
+    post, path = "/v1/processors/{processor}/extend", tag = "claims",
+    params(("processor" = String, Path, description = "its name")),
+    request_body = wire::Extend,
+    responses((status = 200, body = wire::ExtendedClaims)),
+)]
+pub(super) async fn extend(
+    State(node): State<Node>,
+    Path(processor): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<wire::ExtendedClaims>> {
+    let asked: wire::Extend = body::object(&headers, body).await?;
+    bounded("claims", asked.claims.len())?;
+    let lease = lease(&asked.lease)?;
+    let desk = desk(&node, &processor).await?;
+    let claims = asked.claims.into_iter().map(|claim| extended(&desk, claim, lease));
+    Ok(Json(wire::ExtendedClaims { claims: futures::future::join_all(claims).await }))
+}
+
+async fn extended(desk: &Desk, claim: String, lease: Duration) -> wire::ExtendedClaim {
+    match desk.extend(&claim, lease).await.map_err(refused) {
+        Ok(expires) => {
+            let expires_at = Some(convert::date_of(convert::due(laneway::core::Due::Steady(expires))));
+            wire::ExtendedClaim { claim, accepted: true, expires_at, code: None, detail: None }
+        }
+        Err(Failure { code, detail, .. }) => {
+            let code = Some(code.name().to_owned());
+            wire::ExtendedClaim { claim, accepted: false, expires_at: None, code, detail: Some(detail) }
+        }
+    }
+}
+
+fn bounded(field: &str, count: usize) -> Result<()> {
+    if (1..=body::EVENTS_MAX).contains(&count) {
+        return Ok(());
+    }
+    Err(Failure::value(field, format!("{count} entries"), format!("1 to {}", body::EVENTS_MAX)))
+}
+
+/// The desk of a processor that remote workers claim from.
+async fn desk(node: &Node, processor: &str) -> Result<Arc<Desk>> {
+    if let Some(desk) = node.desk(processor) {
+        return Ok(desk);
+    }
+    // It does not exist, or is not for workers; which of both decides the answer.
+    node.engine().catalogue().refresh().await?;
+    node.engine().catalogue().processor(processor).await?;
+    let detail = format!("processor {processor:?} is not for remote workers, or does not run now");
+    Err(Failure::new(Code::NotPull, detail))
+}

@@ -1,0 +1,231 @@
+//! Jobs: submit, look, wait, cancel.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::header::LOCATION;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use laneway::JobId;
+use laneway::engine::job::{By, Job, JobError, Submissions, Submit, Submitted};
+use laneway_client::wire::{self, JobDraft};
+
+use super::body::Many;
+use super::code::Code;
+use super::error::{Failure, Result};
+use super::{body, job_view, prefer, wire as convert};
+use crate::node::Node;
+use crate::seam;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// How often somebody who waits for a cancelled job looks, while it is parked.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Submits a job, or an array of them. With `Prefer: wait=N` one job is waited for: 200 when it has ended, or is parked,
+/// in time.
+#[utoipa::path(
+    post, path = "/v1/streams/{stream}/jobs", tag = "jobs",
+    params(
+        ("stream" = String, Path, description = "the stream's name"),
+        ("Prefer" = Option<String>, Header, description = "wait=N: wait so many seconds, at most 60, for the end"),
+        ("Idempotency-Key" = Option<String>, Header, description = "the same again with the same body is the same job"),
+    ),
+    request_body(content = JobDraft, description = "one job, or an array of up to 1,000"),
+    responses(
+        (status = 202, body = wire::JobReceipt, description = "accepted; Location says where to look"),
+        (status = 200, body = wire::Job, description = "ended or parked in time"),
+        (status = 207, body = wire::JobReceipts, description = "some of an array were not accepted; each says why"),
+    ),
+)]
+pub(super) async fn submit(
+    State(node): State<Node>,
+    Path(stream): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response> {
+    let wait = prefer::wait(&headers)?;
+    let idempotency_key = headers.get(IDEMPOTENCY_KEY).map(|value| Bytes::copy_from_slice(value.as_bytes()));
+    let by = By { caller: None, idempotency_key };
+    let (jobs, many) = body::objects::<JobDraft>(&headers, body).await?;
+    let mut submits = Vec::with_capacity(jobs.len());
+    for (index, job) in jobs.into_iter().enumerate() {
+        let place = |failure: Failure| match many {
+            Many::One => failure,
+            Many::Array => Failure { detail: format!("event {index}: {}", failure.detail), ..failure },
+        };
+        submits.push(submit_of(job, &by).map_err(place)?);
+    }
+    let explain = |error| explained(error, &by);
+    if many == Many::Array {
+        let submissions = node.engine().jobs().submit_many(&stream, submits, &by).await.map_err(explain)?;
+        return Ok(batch(&stream, submissions, explain));
+    }
+    let submit = submits.remove(0);
+    let submitted = node.engine().jobs().submit_one(&stream, submit, &by).await.map_err(explain)?;
+    if let Some(wait) = wait {
+        let job = wait_for(&node, submitted.id, wait).await?;
+        if job.status.is_settled() {
+            let told = job_view::told(&node, job.id).await?;
+            return Ok((StatusCode::OK, [prefer::applied(wait)], Json(told)).into_response());
+        }
+    }
+    let location = format!("/v1/jobs/{}", submitted.id);
+    let location = HeaderValue::from_str(&location).expect("an id is a header value");
+    let mut response = (StatusCode::ACCEPTED, Json(receipt(&stream, &submitted))).into_response();
+    response.headers_mut().insert(LOCATION, location);
+    if let Some((name, value)) = wait.map(prefer::applied) {
+        response.headers_mut().insert(name, value);
+    }
+    Ok(response)
+}
+
+fn submit_of(job: JobDraft, by: &By) -> Result<Submit> {
+    let (processor, keep) = (job.processor.clone(), job.keep.clone());
+    let keep = keep.as_deref().map(|keep| convert::length("keep", keep)).transpose()?;
+    let event = job.into_event();
+    if event.object.is_some() {
+        return Err(Failure::value("object", "set", "absent in a job: change the object with an event"));
+    }
+    let draft = convert::draft(event)?;
+    if draft.dedup.is_some() && by.idempotency_key.is_some() {
+        return Err(Failure::value("dedup_id", "set beside Idempotency-Key", "the only one of the two"));
+    }
+    Ok(Submit { draft, processor, keep })
+}
+
+fn explained(error: JobError, by: &By) -> Failure {
+    match error {
+        JobError::OtherBody { .. } if by.idempotency_key.is_some() => {
+            let detail = "Idempotency-Key was used with another body; the job of that body stands";
+            Failure::new(Code::IdempotencyConflict, detail)
+        }
+        error => error.into(),
+    }
+}
+
+fn receipt(stream: &str, submitted: &Submitted) -> wire::JobReceipt {
+    use laneway::core::store::Receipt;
+    fn place(receipt: &Receipt) -> (Option<laneway::EventId>, &'static str) {
+        match receipt {
+            Receipt::New { id, .. } => (Some(*id), "waiting"),
+            Receipt::Scheduled { .. } => (None, "scheduled"),
+            Receipt::Duplicate { first: Some(first) } => place(first),
+            Receipt::Duplicate { first: None } | Receipt::Stale { .. } => (None, "waiting"),
+        }
+    }
+    let (id, status) = place(&submitted.receipt);
+    wire::JobReceipt {
+        id: submitted.id.to_string(),
+        reference: id.map(|id| convert::reference(stream, submitted.partition, id)),
+        status: status.to_owned(),
+    }
+}
+
+fn batch(stream: &str, submissions: Submissions, explain: impl Fn(JobError) -> Failure) -> Response {
+    let mut failed = 0;
+    let batch = submissions.batch.map(|batch| batch.to_string());
+    let jobs = submissions.jobs.into_iter().map(|submitted| match submitted {
+        Ok(submitted) => wire::BatchedJob::accepted(receipt(stream, &submitted)),
+        Err(error) => {
+            failed += 1;
+            wire::BatchedJob::refused(explain(error).problem())
+        }
+    });
+    let jobs: Vec<wire::BatchedJob> = jobs.collect();
+    let status = if failed == 0 { StatusCode::ACCEPTED } else { StatusCode::MULTI_STATUS };
+    (status, Json(wire::JobReceipts { batch, jobs })).into_response()
+}
+
+/// A job as it stands. With `Prefer: wait=N` as it stands when it has ended, is parked, or the time is over.
+#[utoipa::path(
+    get, path = "/v1/jobs/{id}", tag = "jobs",
+    params(
+        ("id" = String, Path, description = "its id"),
+        ("Prefer" = Option<String>, Header, description = "wait=N: wait so many seconds, at most 60, for the end"),
+    ),
+    responses((status = 200, body = wire::Job)),
+)]
+pub(super) async fn get(
+    State(node): State<Node>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response> {
+    let (id, wait) = (id_of(&id)?, prefer::wait(&headers)?);
+    let job = match wait {
+        Some(wait) => wait_for(&node, id, wait).await?,
+        None => node.engine().jobs().get(id).await?,
+    };
+    let mut response = Json(job_view::told(&node, job.id).await?).into_response();
+    if let Some((name, value)) = wait.map(prefer::applied) {
+        response.headers_mut().insert(name, value);
+    }
+    Ok(response)
+}
+
+/// Asks for a job to be cancelled: 202 while it is, 200 with `Prefer: wait=N` when it has ended in time.
+#[utoipa::path(
+    post, path = "/v1/jobs/{id}/cancel", tag = "jobs",
+    params(
+        ("id" = String, Path, description = "its id"),
+        ("Prefer" = Option<String>, Header, description = "wait=N: wait so many seconds, at most 60, for the end"),
+    ),
+    responses((status = 202, body = wire::Job, description = "cancelling"), (status = 200, body = wire::Job, description = "ended")),
+)]
+pub(super) async fn cancel(
+    State(node): State<Node>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response> {
+    let (id, wait) = (id_of(&id)?, prefer::wait(&headers)?);
+    let jobs = node.engine().jobs();
+    jobs.cancel(id, node.engine().env().token()).await?;
+    let job = match wait {
+        Some(wait) => seam::within(wait, ended(&node, id)).await.transpose()?,
+        None => None,
+    };
+    let has_ended = job.is_some();
+    let job = match job {
+        Some(job) => job,
+        None => jobs.get(id).await?,
+    };
+    let mut told = job_view::told(&node, job.id).await?;
+    let mut status = StatusCode::OK;
+    if !has_ended {
+        "cancelling".clone_into(&mut told.status);
+        status = StatusCode::ACCEPTED;
+    }
+    let mut response = (status, Json(told)).into_response();
+    if let Some((name, value)) = wait.map(prefer::applied) {
+        response.headers_mut().insert(name, value);
+    }
+    Ok(response)
+}
+
+/// Resolves when a job has ended. A parked one has not, although nobody who waits for its result is kept waiting.
+async fn ended(node: &Node, id: JobId) -> Result<Job> {
+    loop {
+        let job = node.engine().jobs().wait(id, LOOK_EVERY).await?;
+        if job.status.status().is_terminal() {
+            return Ok(job);
+        }
+        seam::pass(LOOK_EVERY).await;
+    }
+}
+
+/// Waits for a job, but not beyond the end of this process.
+async fn wait_for(node: &Node, id: JobId, wait: Duration) -> Result<Job> {
+    tokio::select! {
+        biased;
+        job = node.engine().jobs().wait(id, wait) => Ok(job?),
+        () = node.stopping() => Ok(node.engine().jobs().get(id).await?),
+    }
+}
+
+fn id_of(text: &str) -> Result<JobId> {
+    // A text that is no id of ours names no job, as one that was never given does.
+    text.parse()
+        .map_err(|refusal: laneway::core::Refusal| Failure::new(Code::JobNotFound, refusal.to_string()))
+}

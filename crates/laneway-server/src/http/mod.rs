@@ -1,0 +1,27 @@
+//! The HTTP API, version 1. One file per noun; each call is parsed, done and answered in one function.
+//!
+//! `router` lists the calls, `guard` refuses callers that should not be here, `body` and `query` read what came within
+//! its limits, `wire` is the only conversion between what is sent and what is inside, `error` the only map from errors
+//! to statuses, `openapi` the description made from all of it.
+
+mod body;
+mod claims;
+mod code;
+mod error;
+mod events;
+mod guard;
+mod health;
+mod job_view;
+mod jobs;
+mod lanes;
+mod nearest;
+mod openapi;
+mod prefer;
+mod processors;
+mod query;
+mod router;
+mod streams;
+mod wire;
+
+pub(crate) use error::chain;
+pub(crate) use router::router;

@@ -1,0 +1,61 @@
+//! All calls of the API, in one list.
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::code::Code;
+use super::error::Failure;
+use super::{claims, events, guard, health, jobs, lanes, openapi, processors, streams};
+use crate::node::Node;
+
+/// Answers every call of the API on this node.
+pub(crate) fn router(node: Node) -> Router {
+    let (router, described) = calls().split_for_parts();
+    let description = openapi::text(described);
+    router
+        .route("/openapi.json", axum::routing::get(move || openapi::answer(description.clone())))
+        .fallback(no_route)
+        .method_not_allowed_fallback(other_method)
+        .layer(middleware::from_fn(guard::check))
+        .with_state(node)
+}
+
+/// The calls, each with its description.
+pub(super) fn calls() -> OpenApiRouter<Node> {
+    OpenApiRouter::with_openapi(openapi::head())
+        .routes(routes!(streams::list))
+        .routes(routes!(streams::put, streams::get, streams::delete))
+        .routes(routes!(events::append, events::page))
+        .routes(routes!(events::one))
+        .routes(routes!(lanes::one))
+        .routes(routes!(lanes::pause))
+        .routes(routes!(lanes::resume))
+        .routes(routes!(lanes::retry))
+        .routes(routes!(lanes::skip))
+        .routes(routes!(jobs::submit))
+        .routes(routes!(jobs::get))
+        .routes(routes!(jobs::cancel))
+        .routes(routes!(processors::list))
+        .routes(routes!(processors::put, processors::get, processors::delete))
+        .routes(routes!(claims::claim))
+        .routes(routes!(claims::settle))
+        .routes(routes!(claims::extend))
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+}
+
+async fn no_route(request: Request) -> Failure {
+    let detail = format!("there is no call {:?}; /openapi.json describes all of them", request.uri().path());
+    Failure::new(Code::NoRoute, detail)
+}
+
+async fn other_method(request: Request) -> Failure {
+    let (method, path) = (request.method(), request.uri().path());
+    Failure::new(
+        Code::MethodNotAllowed,
+        format!("{path:?} has no call {method}; /openapi.json describes all of them"),
+    )
+}

@@ -1,0 +1,52 @@
+//! Why something waits, and the one word for a lane.
+
+use laneway::core::store::SeatStatus;
+use laneway::core::{Block, Due};
+use laneway::engine::observe::{ProcessorStanding, Why};
+use laneway_client::wire;
+
+use super::time::{date_of, due};
+
+/// The one reason why something waits.
+pub(crate) fn why(why: &Why) -> wire::Why {
+    let (code, head, until) = match why {
+        Why::Ended(_) => ("ended", None, None),
+        Why::Idle => ("idle", None, None),
+        Why::Delayed { until } => ("delayed", None, Some(*until)),
+        Why::NoProcessor => ("no_processor", None, None),
+        Why::NoOwner => ("no_owner", None, None),
+        Why::ProcessorPaused => ("processor_paused", None, None),
+        Why::Halted => ("halted", None, None),
+        Why::LanePaused { .. } => ("lane_paused", None, None),
+        Why::Parked { head, .. } => ("parked", Some(*head), None),
+        Why::Diverting { since } => ("diverting", Some(*since), None),
+        Why::Retrying { head, at, .. } => ("retrying", Some(*head), Some(*at)),
+        Why::Held { head, until } => ("held", Some(*head), Some(*until)),
+        Why::Claimed { head, expires, .. } => ("claimed", Some(*head), Some(Due::Steady(*expires))),
+        Why::Running { .. } => ("running", None, None),
+        Why::Behind { head, .. } => ("behind", Some(*head), None),
+        Why::Waiting { .. } => ("waiting", None, None),
+        Why::LimitReached { .. } => ("limit_reached", None, None),
+        Why::NoWorker => ("no_worker", None, None),
+    };
+    wire::Why {
+        code: code.to_owned(),
+        detail: why.to_string(),
+        head: head.map(|head| head.0),
+        until: until.map(|until| date_of(due(until))),
+    }
+}
+
+/// The one word for a lane of one processor.
+pub(crate) fn status_of(standing: &ProcessorStanding) -> &'static str {
+    let block = standing.record.as_ref().and_then(|record| record.block.as_ref());
+    match block {
+        Some(Block::Paused { .. }) => "paused",
+        Some(Block::Parked { .. }) => "parked",
+        Some(Block::Retry { .. }) => "retrying",
+        Some(Block::Running { .. } | Block::Claimed(_)) => "running",
+        _ if standing.status != SeatStatus::Run => "paused",
+        _ if standing.head.is_none() => "idle",
+        Some(Block::Hold { .. } | Block::Diverting { .. }) | None => "waiting",
+    }
+}

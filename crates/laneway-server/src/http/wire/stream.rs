@@ -1,0 +1,64 @@
+//! Streams.
+
+use laneway::Mode;
+use laneway::core::{StreamInfo, StreamSettings};
+use laneway::engine::observe::StreamStanding;
+use laneway_client::wire;
+
+use super::time::length;
+use crate::http::error::Result;
+use laneway::core::period::text as length_text;
+
+/// What a stream is to be. Partitions and mode never change, so leaving them out leaves them as they are.
+pub(crate) fn stream_in(asked: &wire::StreamSettings, there: Option<&StreamInfo>) -> Result<StreamSettings> {
+    let default = StreamSettings::default();
+    let fixed = there.map_or(&default, |info| &info.settings);
+    let mode = match asked.mode {
+        Some(wire::Mode::Queue) => Mode::Queue,
+        Some(wire::Mode::Latest) => Mode::Latest,
+        None => fixed.mode,
+    };
+    let settings = StreamSettings {
+        partitions: asked.partitions.unwrap_or(fixed.partitions),
+        mode,
+        keep: asked.keep.as_deref().map_or(Ok(default.keep), |keep| length("keep", keep))?,
+        max_pending: asked.max_pending,
+        ..fixed.clone()
+    };
+    settings.check()?;
+    Ok(settings)
+}
+
+/// A stream as it stands.
+pub(crate) fn stream_out(standing: &StreamStanding) -> wire::Stream {
+    let StreamStanding { info, partitions } = standing;
+    let heads = partitions.iter().filter(|partition| partition.head.0 > 0);
+    let heads = heads.map(|at| wire::PartitionHead { partition: at.partition.0, head: at.head.0 });
+    let processors = info.processors.iter().map(|processor| {
+        let seats = partitions.iter().flat_map(|partition| &partition.processors);
+        let seats = seats.filter(|seat| seat.processor == processor.name);
+        let mut told = wire::StreamProcessor {
+            processor: processor.name.clone(),
+            lag: standing.lag(&processor.name),
+            held_lanes: 0,
+            dead_letters: 0,
+        };
+        for seat in seats {
+            told.held_lanes += seat.held_lanes;
+            told.dead_letters += seat.dead_letters;
+        }
+        told
+    });
+    wire::Stream {
+        name: info.name.clone(),
+        partitions: info.settings.partitions,
+        mode: match info.settings.mode {
+            Mode::Queue => wire::Mode::Queue,
+            Mode::Latest => wire::Mode::Latest,
+        },
+        keep: length_text(info.settings.keep),
+        max_pending: info.settings.max_pending,
+        heads: heads.collect(),
+        processors: processors.collect(),
+    }
+}

@@ -1,0 +1,84 @@
+//! This process as the HTTP side sees it: the app, its desks, and whether it is about to end.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use laneway::Laneway;
+use laneway::engine::handler::Desk;
+use laneway::engine::{DefineError, Engine, Registration};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+/// What the store keeps of the handler of a processor whose events remote workers claim.
+pub(crate) const PULL: &str = "pull";
+
+/// What every call works on. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    app: Laneway,
+    desks: Arc<Mutex<HashMap<String, Arc<Desk>>>>,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Node {
+    /// A node; the sender says when it is about to end.
+    pub(crate) fn new(app: Laneway) -> (Self, watch::Sender<bool>) {
+        let (stop, stopping) = watch::channel(false);
+        (Self { app, desks: Arc::default(), stopping }, stop)
+    }
+
+    /// The engine, which handles bytes.
+    pub(crate) fn engine(&self) -> &Engine {
+        self.app.engine()
+    }
+
+    /// The desk of a processor that remote workers claim from.
+    ///
+    /// A processor that is drained is no longer the engine's, and its workers must still be able to settle what they
+    /// have: so the desk that was last seen is good until the process ends.
+    pub(crate) fn desk(&self, processor: &str) -> Option<Arc<Desk>> {
+        let mut desks = self.desks.lock();
+        match self.engine().desk(processor) {
+            Some(desk) => {
+                desks.insert(processor.to_owned(), Arc::clone(&desk));
+                Some(desk)
+            }
+            None if self.is_stopping() => desks.get(processor).cloned(),
+            None => {
+                desks.remove(processor);
+                None
+            }
+        }
+    }
+
+    /// Whether the process is about to end.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    /// Resolves when the process is about to end: whoever waits answers what there is.
+    pub(crate) async fn stopping(&self) {
+        let mut stopping = self.stopping.clone();
+        // A sender that is gone can only mean the same.
+        drop(stopping.wait_for(|stopping| *stopping).await);
+    }
+}
+
+/// Offers the events of all processors that were registered for remote workers, as they were registered.
+pub(crate) async fn resume_pull(engine: &Engine) -> Result<(), DefineError> {
+    for view in engine.processors().await? {
+        match view.stored {
+            Ok(stored) if stored.handler == PULL => {
+                let registration = Registration {
+                    settings: stored.settings,
+                    handler: stored.handler,
+                    ..Registration::new(view.name, view.stream)
+                };
+                engine.process_at_desk_as(registration).await?;
+            }
+            Ok(_) => {}
+            Err(error) => tracing::error!(processor = view.name, %error, "this processor is not run"),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! This crate's one seam to time, timers and tasks.
+
+use std::future::Future;
+use std::time::Duration;
+
+use laneway::Timestamp;
+use laneway::core::{Clock as _, SystemClock};
+
+/// What time it is.
+pub(crate) fn now() -> Timestamp {
+    SystemClock.calendar()
+}
+
+/// Microseconds of a clock that never goes back.
+pub(crate) fn steady() -> laneway::Steady {
+    SystemClock.steady()
+}
+
+/// Lets time pass.
+#[expect(clippy::disallowed_methods, reason = "this crate's seam to timers")]
+pub(crate) async fn pass(length: Duration) {
+    tokio::time::sleep(length).await;
+}
+
+/// The answer, unless time runs out first.
+#[expect(clippy::disallowed_methods, reason = "this crate's seam to timers")]
+pub(crate) async fn within<A>(length: Duration, answer: impl Future<Output = A>) -> Option<A> {
+    tokio::time::timeout(length, answer).await.ok()
+}
+
+/// Starts a task that ends by itself.
+#[expect(clippy::disallowed_methods, reason = "this crate's seam to tasks")]
+pub(crate) fn spawn<A: Send + 'static>(
+    task: impl Future<Output = A> + Send + 'static,
+) -> tokio::task::JoinHandle<A> {
+    tokio::spawn(task)
+}

@@ -1,0 +1,122 @@
+//! Settings that can be used.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use laneway::core::period;
+
+use super::listen;
+use crate::args::{DevArgs, ServeArgs};
+
+/// What `laneway serve` was asked to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Serve {
+    /// URL of the store.
+    pub(crate) store: String,
+    /// Where to listen.
+    pub(crate) listen: SocketAddr,
+}
+
+/// What `laneway dev` was asked to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Dev {
+    /// Whether the store is emptied first.
+    pub(crate) fresh: bool,
+    /// Where to listen.
+    pub(crate) listen: SocketAddr,
+    /// What runs the events.
+    pub(crate) handler: Handler,
+}
+
+/// What runs the events of `laneway dev`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Handler {
+    /// The one that is built in.
+    Demo,
+    /// A command of the user's.
+    Exec {
+        /// The program and its arguments.
+        command: Vec<String>,
+        /// How long it may take.
+        timeout: Option<Duration>,
+    },
+}
+
+/// Everything that is wrong with what was typed.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub(crate) struct Faults(pub(crate) Vec<String>);
+
+impl Serve {
+    pub(crate) fn check(args: ServeArgs) -> Result<Self, Faults> {
+        let mut faults = Vec::new();
+        let listen = listen::check("--listen", &args.listen).map_err(|fault| faults.push(fault)).ok();
+        if !args.store.contains(':') {
+            let store = &args.store;
+            faults.push(format!(
+                "--store {store:?}: is no URL, must be file:PATH or memory: (for a folder: file:{store})"
+            ));
+        }
+        match listen {
+            Some(listen) if faults.is_empty() => Ok(Self { store: args.store, listen }),
+            _ => Err(Faults(faults)),
+        }
+    }
+}
+
+impl Dev {
+    pub(crate) fn check(args: DevArgs) -> Result<Self, Faults> {
+        let mut faults = Vec::new();
+        let listen = match (&args.port, &args.listen) {
+            (Some(port), _) => listen::check_port("--port", port),
+            (None, Some(address)) => listen::check("--listen", address),
+            (None, None) => Ok(listen::DEFAULT),
+        };
+        let listen = listen.map_err(|fault| faults.push(fault)).ok();
+        let handler = match args.handler.first() {
+            None => Handler::Demo,
+            Some(program) => {
+                if program.is_empty() {
+                    faults.push("the handler behind -- is empty, must be a command".to_owned());
+                }
+                let timeout = args.timeout.as_deref().and_then(|text| check_timeout(text, &mut faults));
+                Handler::Exec { command: args.handler, timeout }
+            }
+        };
+        match listen {
+            Some(listen) if faults.is_empty() => Ok(Self { fresh: args.fresh, listen, handler }),
+            _ => Err(Faults(faults)),
+        }
+    }
+}
+
+fn check_timeout(text: &str, faults: &mut Vec<String>) -> Option<Duration> {
+    let timeout = period::parse(text).filter(|timeout| !timeout.is_zero());
+    if timeout.is_none() {
+        faults.push(format!("--timeout {text:?}: must be {}, more than nothing", period::FORM));
+    }
+    timeout
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_faults_are_told_at_once() {
+        let args = ServeArgs { store: "data".to_owned(), listen: "0.0.0.0:7070".to_owned() };
+        let Faults(faults) = Serve::check(args).unwrap_err();
+        assert_eq!(faults.len(), 2, "{faults:?}");
+        assert!(faults[0].contains("0.0.0.0") && faults[1].contains("file:data"), "{faults:?}");
+    }
+
+    #[test]
+    fn what_is_behind_the_dashes_is_the_handler() {
+        let handler = vec!["python3".to_owned(), "handler.py".to_owned()];
+        let timeout = Some("30s".to_owned());
+        let args = DevArgs { fresh: false, port: None, listen: None, timeout, handler: handler.clone() };
+        let checked = Dev::check(args).unwrap();
+        let exec = Handler::Exec { command: handler, timeout: Some(Duration::from_secs(30)) };
+        assert_eq!((checked.listen, checked.handler), (listen::DEFAULT, exec));
+    }
+}

@@ -1,0 +1,62 @@
+//! Addresses to listen on. Only the machine itself may connect: there are no tokens and no TLS yet.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Where a server listens unless it is told otherwise.
+pub(super) const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7070);
+
+/// An address by its text, if only this machine can reach it.
+pub(super) fn check(name: &str, text: &str) -> Result<SocketAddr, String> {
+    let (host, port) = text.rsplit_once(':').ok_or_else(|| {
+        format!("{name} {text:?}: has no port, must be ADDRESS:PORT, such as 127.0.0.1:7070")
+    })?;
+    let port = port_of(name, text, port)?;
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let address = match bare {
+        "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        _ => bare.parse().map_err(|_| {
+            format!("{name} {text:?}: {host:?} is no address, must be a loopback address such as 127.0.0.1")
+        })?,
+    };
+    if !address.is_loopback() {
+        return Err(format!(
+            "{name} {text:?}: others could reach this address, and there are no tokens and no TLS yet; it must be a \
+             loopback address such as 127.0.0.1"
+        ));
+    }
+    Ok(SocketAddr::new(address, port))
+}
+
+/// A port on the default address.
+pub(super) fn check_port(name: &str, text: &str) -> Result<SocketAddr, String> {
+    Ok(SocketAddr::new(DEFAULT.ip(), port_of(name, text, text)?))
+}
+
+fn port_of(name: &str, text: &str, port: &str) -> Result<u16, String> {
+    port.parse()
+        .map_err(|_| format!("{name} {text:?}: {port:?} is no port, must be 0 to 65535 (0 picks a free one)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_may_connect() {
+        for good in ["127.0.0.1:0", "127.8.9.1:80", "[::1]:7070", "localhost:7070"] {
+            assert!(check("--listen", good).unwrap().ip().is_loopback(), "{good}");
+        }
+        for (bad, says) in [
+            ("0.0.0.0:7070", "others could reach"),
+            ("[::]:7070", "others could reach"),
+            ("192.168.1.5:7070", "others could reach"),
+            ("[::ffff:10.0.0.1]:7070", "others could reach"),
+            ("example.org:7070", "is no address"),
+            ("127.0.0.1", "has no port"),
+            ("127.0.0.1:70700", "0 to 65535"),
+        ] {
+            let fault = check("--listen", bad).unwrap_err();
+            assert!(fault.contains(says) && fault.contains(bad), "{bad}: {fault}");
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! From what was typed to what can be used: everything is checked here, and all faults are told at once.
+
+mod checked;
+mod listen;
+
+pub(crate) use checked::{Dev, Faults, Handler, Serve};

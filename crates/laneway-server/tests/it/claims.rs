@@ -1,0 +1,134 @@
+//! Remote workers: claim, settle, extend, and go silent.
+
+use laneway_client::Client;
+use laneway_client::wire::{Claim, ClaimRequest, EventDraft, Extend, JobDraft, Settle, SettleAnswer, json};
+
+use crate::program::Program;
+use crate::seam;
+
+async fn ready(program: &Program) -> Client {
+    let client = program.client();
+    client.put_stream("orders", &serde_json::from_str(r#"{"partitions":4}"#).unwrap()).await.unwrap();
+    client.put_stream("bills", &serde_json::from_str(r#"{"partitions":1}"#).unwrap()).await.unwrap();
+    let settings =
+        r#"{"stream":"orders","pull":true,"retry":{"backoff":"10ms"},"batch":{"over":"lane","max":10}}"#;
+    client.put_processor("charge", &serde_json::from_str(settings).unwrap()).await.unwrap();
+    client
+}
+
+fn event(key: &str, number: u32) -> EventDraft {
+    EventDraft { key: Some(key.to_owned()), data: Some(json(&number).unwrap()), ..EventDraft::default() }
+}
+
+async fn claim(client: &Client, wish: &str) -> Claim {
+    let wish: ClaimRequest = serde_json::from_str(wish).unwrap();
+    let mut claims = client.claim("charge", &wish).await.unwrap().claims;
+    assert_eq!(claims.len(), 1, "{claims:?}");
+    claims.remove(0)
+}
+
+async fn settle(client: &Client, claim: &Claim, rest: &str) -> SettleAnswer {
+    let settle = format!(r#"{{"settlements":[{{"claim":"{}",{rest}}}]}}"#, claim.claim);
+    let settle: Settle = serde_json::from_str(&settle).unwrap();
+    client.settle("charge", &settle).await.unwrap().settlements.remove(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_settles_with_result_state_and_emits() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = ready(&program).await;
+    let job = JobDraft { key: Some("ann".to_owned()), data: Some(json(&1).unwrap()), ..JobDraft::default() };
+    let laneway_client::Submission::Accepted(receipt) =
+        client.submit("orders", &job, None, None).await.unwrap()
+    else {
+        panic!("nobody works yet");
+    };
+    let first = claim(&client, r#"{"wait":"20s","worker":"w1"}"#).await;
+    assert_eq!((first.key.as_deref(), first.attempt, first.state.is_none()), (Some("ann"), 1, true));
+    assert_eq!(first.events[0].job.as_deref(), Some(receipt.id.as_str()));
+    let rest = r#""outcome":"done","result":{"ok":true},"state":{"n":1},"emit":[{"stream":"bills","key":"ann","data":9}]"#;
+    assert!(settle(&client, &first, rest).await.accepted);
+
+    let job = client.job(&receipt.id, Some(std::time::Duration::from_secs(20))).await.unwrap();
+    assert_eq!((job.status.as_str(), job.result.unwrap().get()), ("done", r#"{"ok":true}"#));
+    client.append("orders", &[event("ann", 2)]).await.unwrap();
+    let second = claim(&client, r#"{"wait":"20s"}"#).await;
+    assert_eq!(second.state.as_ref().unwrap().get(), r#"{"n":1}"#);
+    assert!(first.fence < second.fence);
+    let bill = seam::until("the emitted event", || async {
+        client.events("bills", 0, 0, 10).await.unwrap().events.pop()
+    })
+    .await;
+    assert_eq!((bill.key.as_deref(), bill.data.unwrap().get()), (Some("ann"), "9"));
+    program.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_worker_loses_its_lane_to_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = ready(&program).await;
+    client.append("orders", &[event("ann", 1)]).await.unwrap();
+    let silent = claim(&client, r#"{"wait":"20s","lease":"200ms","worker":"sleepy"}"#).await;
+    // The next claim waits until the lease has ended.
+    let next = claim(&client, r#"{"wait":"20s"}"#).await;
+    assert_eq!((next.events[0].id, next.attempt), (silent.events[0].id, 2));
+    assert!(next.fence > silent.fence);
+    let late = settle(&client, &silent, r#""outcome":"done""#).await;
+    assert_eq!((late.accepted, late.code.as_deref()), (false, Some("claim_lost")));
+    assert!(settle(&client, &next, r#""outcome":"done""#).await.accepted);
+    let told = || std::future::ready(program.errors().contains("worker=\"sleepy\"").then_some(()));
+    seam::until("the name of the late worker in the log", told).await;
+    program.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_extended_claim_outlives_its_first_lease() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = ready(&program).await;
+    client.append("orders", &[event("ann", 1), event("bob", 1)]).await.unwrap();
+    let wish = r#"{"wait":"20s","lease":"300ms"}"#;
+    let (kept, silent) = (claim(&client, wish).await, claim(&client, wish).await);
+    let extend = Extend { claims: vec![kept.claim.clone(), "other".to_owned()], lease: "30s".to_owned() };
+    let extended = client.extend("charge", &extend).await.unwrap().claims;
+    assert!(extended[0].accepted && extended[0].expires_at.as_ref() > Some(&kept.expires_at));
+    assert_eq!((extended[1].accepted, extended[1].code.as_deref()), (false, Some("claim_lost")));
+    // Both leases were equally long; when the silent one has ended, the first of the other has ended too.
+    let next = claim(&client, r#"{"wait":"20s"}"#).await;
+    assert_eq!(next.key, silent.key);
+    assert!(settle(&client, &kept, r#""outcome":"done""#).await.accepted);
+    program.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_may_be_done_in_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = ready(&program).await;
+    let events: Vec<EventDraft> = (1..=3).map(|number| event("ann", number)).collect();
+    client.append("orders", &events).await.unwrap();
+    let batch = claim(&client, r#"{"wait":"20s","max_events":10}"#).await;
+    let ids: Vec<u64> = batch.events.iter().map(|event| event.id).collect();
+    assert_eq!(ids, [1, 2, 3]);
+    let refused = settle(&client, &batch, r#""outcome":"done","through":9"#).await;
+    assert_eq!((refused.accepted, refused.code.as_deref()), (false, Some("invalid_value")));
+    assert!(
+        settle(&client, &batch, r#""outcome":"retry","through":2,"error":"boom","retry_after":"10ms""#)
+            .await
+            .accepted
+    );
+    let rest = claim(&client, r#"{"wait":"20s","max_events":10}"#).await;
+    assert_eq!((rest.events.len(), rest.events[0].id, rest.attempt), (1, 3, 2));
+    program.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_to_do_is_an_empty_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = ready(&program).await;
+    assert!(client.claim("charge", &ClaimRequest::default()).await.unwrap().claims.is_empty());
+    program.stop().await;
+}

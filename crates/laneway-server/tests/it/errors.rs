@@ -1,0 +1,244 @@
+//! Every code of an error is provoked once, and is documented.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+use http::header::{CONTENT_TYPE, HOST, HeaderName, ORIGIN};
+use laneway_client::Client;
+use serde_json::{Value, json};
+
+use crate::program::Program;
+use crate::seam;
+
+/// Codes of faults that no call can cause from outside; the map in `http/error.rs` has tests of its own for them.
+const FROM_INSIDE: [&str; 6] = [
+    "claim_undecided",
+    "event_trimmed",
+    "internal",
+    "job_unfinished",
+    "store_down",
+    "store_full",
+    "store_unavailable",
+];
+
+/// The codes in the reference.
+fn documented() -> BTreeSet<String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/errors.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    rows.map(str::to_owned).collect()
+}
+
+/// Calls that must fail, and what they must say.
+struct Provoked {
+    client: Client,
+    codes: BTreeSet<String>,
+}
+
+impl Provoked {
+    async fn check(&mut self, method: Method, path: &str, body: &str, code: &str, says: &str) {
+        self.check_with(method, path, &[], Some(body.to_owned()), code, says).await;
+    }
+
+    async fn check_with(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(HeaderName, &str)],
+        body: Option<String>,
+        code: &str,
+        says: &str,
+    ) {
+        let body = body.filter(|body| !body.is_empty()).map(String::into_bytes);
+        let answer = self.client.send(method.clone(), path, headers, body).await.unwrap();
+        let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        assert_eq!(told["code"], code, "{method} {path}: {told}");
+        assert!(told["detail"].as_str().unwrap().contains(says), "{method} {path}: {told}");
+        assert_eq!(told["status"], answer.status.as_u16(), "{told}");
+        assert_eq!(told["type"], format!("urn:laneway:error:{code}"));
+        assert_eq!(answer.headers[CONTENT_TYPE], "application/problem+json");
+        self.codes.insert(code.to_owned());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_code_is_documented_and_provoked() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let mut provoked = Provoked { client: program.client(), codes: BTreeSet::new() };
+    prepare(&provoked.client).await;
+    bodies(&mut provoked).await;
+    callers(&mut provoked).await;
+    nouns(&mut provoked).await;
+    expectations(&mut provoked).await;
+    jobs(&mut provoked).await;
+    let mut all = provoked.codes;
+    // Provoked in `serve`, where a server is about to end, in `claims`, and below.
+    all.extend(["claim_lost", "shutting_down", "not_pull"].map(str::to_owned));
+    all.extend(FROM_INSIDE.map(str::to_owned));
+    assert_eq!(all, documented());
+    program.stop().await;
+}
+
+async fn prepare(client: &Client) {
+    let put = |path: &'static str, body: Value| async move {
+        let answer = client.send(Method::PUT, path, &[], Some(body.to_string().into_bytes())).await.unwrap();
+        assert_eq!(answer.status, 201, "{path}");
+    };
+    put("/v1/streams/orders", json!({"partitions":1})).await;
+    put("/v1/streams/alone", json!({"partitions":1})).await;
+    put("/v1/streams/small", json!({"partitions":1,"max_pending":1})).await;
+    put("/v1/streams/pods", json!({"partitions":1,"mode":"latest"})).await;
+    put("/v1/processors/charge", json!({"stream":"orders","pull":true})).await;
+    put("/v1/processors/mail", json!({"stream":"orders","pull":true})).await;
+    put("/v1/processors/few", json!({"stream":"small","pull":true})).await;
+    put("/v1/processors/sync", json!({"stream":"pods","pull":true})).await;
+}
+
+const EVENTS: &str = "/v1/streams/orders/events";
+
+async fn bodies(provoked: &mut Provoked) {
+    let post = Method::POST;
+    provoked.check(post.clone(), EVENTS, r#"{"key":"#, "invalid_json", "EOF while parsing").await;
+    provoked.check(post.clone(), EVENTS, "", "invalid_json", "the body is empty").await;
+    let deep = format!(r#"{{"data":{}1{}}}"#, "[".repeat(64), "]".repeat(64));
+    provoked.check(post.clone(), EVENTS, &deep, "json_too_deep", "more than 64 deep").await;
+    provoked.check(post.clone(), EVENTS, r#"{"kye":"a"}"#, "unknown_field", "did you mean \"key\"?").await;
+    provoked
+        .check(post.clone(), EVENTS, r#"[{"key":"a"},{"type":7}]"#, "invalid_value", "event 1: type: ")
+        .await;
+    provoked
+        .check(post.clone(), EVENTS, r#"{"key":""}"#, "invalid_value", "key is \"\", must be 1 to 512 bytes")
+        .await;
+    let long = format!(r#"{{"key":"{}"}}"#, "k".repeat(513));
+    provoked.check(post.clone(), EVENTS, &long, "invalid_value", "513 bytes").await;
+    let many = format!("[{}]", vec!["{}"; 1_001].join(","));
+    provoked.check(post.clone(), EVENTS, &many, "too_many_events", "1001 events, at most 1000").await;
+    let huge = format!(r#"{{"data":"{}"}}"#, "x".repeat(1 << 20));
+    provoked.check(post.clone(), EVENTS, &huge, "body_too_large", "at most 1048576").await;
+    provoked
+        .check(Method::GET, "/v1/streams/orders/events?partition=9", "", "invalid_value", "must be 0 to 0")
+        .await;
+    provoked
+        .check(Method::GET, "/v1/streams/orders/lane?kye=a", "", "unknown_field", "did you mean \"key\"?")
+        .await;
+    let claim = r#"{"lease":"1ms"}"#;
+    provoked
+        .check(
+            post,
+            "/v1/processors/charge/claim",
+            claim,
+            "invalid_value",
+            "lease is 1ms, must be 100ms to 1h",
+        )
+        .await;
+}
+
+async fn callers(provoked: &mut Provoked) {
+    // By curl: our client always says JSON.
+    let line =
+        format!("curl -s -H 'Content-Type: text/plain' -d '{{}}' {}{EVENTS}", provoked.client.address());
+    let answer: Value = serde_json::from_str(&crate::program::paste(line)).unwrap();
+    assert_eq!(answer["code"], "unsupported_media_type", "{answer}");
+    provoked.codes.insert("unsupported_media_type".to_owned());
+    let foreign = [(HOST, "evil.example:7070")];
+    provoked.check_with(Method::GET, "/v1/streams", &foreign, None, "host_not_allowed", "evil.example").await;
+    let page = [(ORIGIN, "http://evil.example")];
+    provoked.check_with(Method::GET, "/v1/streams", &page, None, "origin_not_allowed", "evil.example").await;
+    provoked.check(Method::GET, "/v2/streams", "", "no_route", "/openapi.json").await;
+    provoked.check(Method::PATCH, "/v1/streams", "", "method_not_allowed", "PATCH").await;
+}
+
+async fn nouns(provoked: &mut Provoked) {
+    let says = "PUT /v1/streams/nope with {\"partitions\":16}";
+    provoked.check(Method::POST, "/v1/streams/nope/events", "{}", "stream_not_found", says).await;
+    provoked
+        .check(Method::GET, "/v1/processors/nope", "", "processor_not_found", "PUT /v1/processors/nope")
+        .await;
+    provoked.check(Method::GET, "/v1/streams/orders/events/0/99", "", "event_not_found", "orders/0/99").await;
+    provoked.check(Method::GET, "/v1/jobs/nope", "", "job_not_found", "job id is nope").await;
+    let unknown = "/v1/jobs/01a1e5b1-d98d-7000-a010-00000000ffff";
+    provoked.check(Method::GET, unknown, "", "job_not_found", "does not exist").await;
+    provoked
+        .check(
+            Method::PUT,
+            "/v1/streams/orders",
+            r#"{"partitions":2}"#,
+            "stream_conflict",
+            "cannot be changed",
+        )
+        .await;
+    provoked.check(Method::PUT, "/v1/streams/_x", "{}", "invalid_value", "does not begin with _").await;
+    let moved = r#"{"stream":"alone","pull":true}"#;
+    provoked.check(Method::PUT, "/v1/processors/charge", moved, "processor_conflict", "\"orders\"").await;
+    let push = r#"{"stream":"orders"}"#;
+    provoked.check(Method::PUT, "/v1/processors/other", push, "invalid_value", "pull is false").await;
+}
+
+async fn expectations(provoked: &mut Provoked) {
+    let client = provoked.client.clone();
+    let append = |stream: &'static str, event: Value| {
+        let client = client.clone();
+        async move { client.append(stream, &[serde_json::from_value(event).unwrap()]).await.unwrap() }
+    };
+    append("orders", json!({"key":"a","dedup_id":"d","data":1})).await;
+    let other = r#"{"key":"a","dedup_id":"d","data":2}"#;
+    provoked.check(Method::POST, EVENTS, other, "dedup_conflict", "another body").await;
+    provoked
+        .check(Method::POST, EVENTS, r#"{"key":"a","expect_prev":null}"#, "prev_conflict", "last id is 1")
+        .await;
+    let object = r#"{"key":"a","object":1,"expect_object_version":3}"#;
+    provoked.check(Method::POST, EVENTS, object, "object_conflict", "version 0").await;
+    append("small", json!({"key":"a"})).await;
+    let (full, says) = ("/v1/streams/small/events", "its limit is 1");
+    provoked.check(Method::POST, full, r#"{"key":"a"}"#, "stream_full", says).await;
+    append("pods", json!({"key":"web","generation":7})).await;
+    let stale = r#"{"key":"web","generation":5}"#;
+    provoked.check(Method::POST, "/v1/streams/pods/jobs", stale, "stale_generation", "generation 7").await;
+    let retry = "/v1/streams/orders/lanes/retry";
+    let lane = r#"{"key":"nobody","processor":"charge"}"#;
+    provoked.check(Method::POST, retry, lane, "nothing_waits", "nobody").await;
+    provoked.check(Method::POST, retry, r#"{"key":"a"}"#, "processor_required", "charge").await;
+}
+
+async fn jobs(provoked: &mut Provoked) {
+    let path = "/v1/streams/orders/jobs";
+    provoked
+        .check(Method::POST, path, r#"{"key":"j"}"#, "processor_required", "processors charge, mail")
+        .await;
+    let client = provoked.client.clone();
+    let job = serde_json::from_value(json!({"key":"j","processor":"charge","keep":"1ms"})).unwrap();
+    let submitted = client.submit("orders", &job, None, Some("k")).await.unwrap();
+    let laneway_client::Submission::Accepted(receipt) = submitted else { panic!("nobody works") };
+    let key = [(HeaderName::from_static("idempotency-key"), "k")];
+    let other = Some(r#"{"key":"j","processor":"charge","data":2}"#.to_owned());
+    provoked.check_with(Method::POST, path, &key, other, "idempotency_conflict", "another body").await;
+
+    let id = &receipt.id;
+    // Kept so shortly, it may be gone before the answer looks at it.
+    let cancelled = client.cancel(id, None).await;
+    assert!(cancelled.as_ref().err().is_none_or(|error| error.code() == Some("job_gone")), "{cancelled:?}");
+    seam::until("the end of a job that is kept for a millisecond", || async {
+        client.job(id, None).await.is_err().then_some(())
+    })
+    .await;
+    provoked.check(Method::GET, &format!("/v1/jobs/{id}"), "", "job_gone", "kept long enough").await;
+    let lasting = serde_json::from_value(json!({"key":"j2","processor":"charge"})).unwrap();
+    let laneway_client::Submission::Accepted(receipt) =
+        client.submit("orders", &lasting, None, None).await.unwrap()
+    else {
+        panic!("nobody works")
+    };
+    client.cancel(&receipt.id, Some(std::time::Duration::from_secs(20))).await.unwrap();
+    let cancel = format!("/v1/jobs/{}/cancel", receipt.id);
+    provoked.check(Method::POST, &cancel, "", "already_finished", "has ended").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_worker_claims_from_a_handler_of_our_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::dev(folder.path(), &[]).await;
+    let refused = program.client().claim("demo", &Default::default()).await.unwrap_err();
+    assert_eq!(refused.code(), Some("not_pull"));
+    program.stop().await;
+}

@@ -1,0 +1,13 @@
+//! The real program, started as a child on a free port in a folder of its own, seen only from outside.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod claims;
+mod dev;
+mod errors;
+mod exec;
+mod http_calls;
+mod keys;
+mod order;
+mod program;
+mod seam;
+mod serve;

@@ -1,0 +1,151 @@
+//! The program as a child process.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::Arc;
+
+use laneway_client::Client;
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::sync::watch;
+
+use crate::seam;
+
+/// A running `laneway`. It is ended with this.
+pub(crate) struct Program {
+    child: Child,
+    lines: Arc<Mutex<Vec<String>>>,
+    count: watch::Receiver<usize>,
+    errors: Arc<Mutex<String>>,
+    address: String,
+}
+
+fn command(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_laneway"));
+    command.current_dir(folder).args(args).env_remove("LANEWAY_STORE_URL").env_remove("LANEWAY_HTTP_LISTEN");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs the program to its end.
+pub(crate) fn run(folder: &Path, args: &[&str]) -> Output {
+    command(folder, args).output().unwrap()
+}
+
+impl Program {
+    /// `laneway dev` on a free port, ready.
+    pub(crate) async fn dev(folder: &Path, args: &[&str]) -> Self {
+        let mut program = Self::start(folder, &[&["dev", "--port", "0"], args].concat());
+        let first = program.line("http://").await;
+        program.line("ready").await;
+        program.address =
+            first.split_whitespace().find(|word| word.starts_with("http://")).unwrap().to_owned();
+        program
+    }
+
+    /// `laneway serve` on a free port, ready.
+    pub(crate) async fn serve(folder: &Path) -> Self {
+        let mut program =
+            Self::start(folder, &["serve", "--store", "file:./data", "--listen", "127.0.0.1:0"]);
+        let ready = program.line("ready ").await;
+        program.address = ready.strip_prefix("ready ").unwrap().to_owned();
+        program
+    }
+
+    fn start(folder: &Path, args: &[&str]) -> Self {
+        let mut child = command(folder, args).spawn().unwrap();
+        let (stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let (lines, errors) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(String::new())));
+        let (told, count) = watch::channel(0);
+        let (sink, error_sink) = (Arc::clone(&lines), Arc::clone(&errors));
+        seam::beside(move || {
+            for line in BufReader::new(stdout).lines() {
+                sink.lock().push(line.unwrap());
+                told.send_modify(|count| *count += 1);
+            }
+        });
+        seam::beside(move || {
+            let mut piece = [0; 1024];
+            while let Ok(read @ 1..) = stderr.read(&mut piece) {
+                error_sink.lock().push_str(&String::from_utf8_lossy(&piece[..read]));
+            }
+        });
+        Self { child, lines, count, errors, address: String::new() }
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// A client of it.
+    pub(crate) fn client(&self) -> Client {
+        Client::new(&self.address).unwrap()
+    }
+
+    /// All it has said so far.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.lines.lock().clone()
+    }
+
+    /// What it said on stderr so far.
+    pub(crate) fn errors(&self) -> String {
+        self.errors.lock().clone()
+    }
+
+    /// The first line that contains this, as soon as it is said.
+    pub(crate) async fn line(&self, part: &str) -> String {
+        let mut count = self.count.clone();
+        let found = async {
+            loop {
+                count.borrow_and_update();
+                if let Some(line) = self.lines().into_iter().find(|line| line.contains(part)) {
+                    return line;
+                }
+                if count.changed().await.is_err() {
+                    panic!("the program ended without {part:?}: {:?} {}", self.lines(), self.errors());
+                }
+            }
+        };
+        seam::guarded(part, found).await
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Its end.
+    pub(crate) async fn ended(&mut self) -> ExitStatus {
+        let mut count = self.count.clone();
+        // Its stdout ends with it.
+        seam::guarded("the end of the program", async { while count.changed().await.is_ok() {} }).await;
+        self.child.wait().unwrap()
+    }
+
+    /// Asks it to end, and waits for that.
+    pub(crate) async fn stop(mut self) -> Vec<String> {
+        self.signal(Signal::TERM);
+        let status = self.ended().await;
+        assert!(status.success(), "{status}: {}", self.errors());
+        self.lines()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // One that has ended already cannot be killed again.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Runs a line in a shell, as if it was pasted, and answers what it wrote.
+pub(crate) fn paste(line: impl AsRef<OsStr>) -> String {
+    let output = Command::new("sh").arg("-c").arg(line.as_ref()).output().unwrap();
+    assert!(output.status.success(), "{:?}: {output:?}", line.as_ref());
+    String::from_utf8(output.stdout).unwrap()
+}
