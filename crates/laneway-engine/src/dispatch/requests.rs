@@ -41,11 +41,12 @@ impl Seat {
     /// Applies a request.
     pub(crate) fn grant(&mut self, wish: Wish, now: Now) {
         let number = wish.row.number;
-        // What it was looked up for may be changing at this moment: it is looked up again afterwards.
-        let changing = wish.lane.as_ref().is_some_and(|view| {
-            self.is_changing(&view.record.lane) || self.changed_since_wish.contains(&view.record.lane)
-        });
-        if number <= self.requests.applied || changing {
+        // What it was looked up for may be changing at this moment: it is looked up again afterwards, and not before.
+        let lane = wish.lane.as_ref().map(|view| &view.record.lane);
+        let changing = lane.is_some_and(|lane| self.is_changing(lane));
+        let changed = lane.is_some_and(|lane| self.changed_since_wish.contains(lane));
+        if number <= self.requests.applied || changing || changed {
+            self.requests.waits |= changing;
             return;
         }
         let applied = match wish.row.op.clone() {

@@ -293,9 +293,12 @@ impl Loop {
         let names = self.seat.unknown_lanes(&page, &views);
         if names.is_empty() {
             self.seat.take_page(page, &views, self.ground.env.now());
-            self.look |= self.seat.is_behind();
+            // A seat that takes no events now is told when it may: reading on would bring nothing, again and again.
+            self.look |= self.reads_events && self.seat.is_behind();
             return;
         }
+        let mut views = views;
+        self.seat.forget_changed(&mut views);
         self.page = Some((page, views));
         self.seat.look_up_sent();
         let lanes =
