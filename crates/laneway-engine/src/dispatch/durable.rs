@@ -55,6 +55,7 @@ impl Seat {
         self.requests.filed(answer.request_no);
         let Some(in_flight) = self.in_flight.take() else { return };
         self.next_due_durable = in_flight.next_due;
+        in_flight.lanes.iter().for_each(|lane| self.requests.moved(lane));
         if let Some(changed) = &mut self.committed_while_loading {
             changed.extend(in_flight.lanes);
         }

@@ -34,6 +34,11 @@ impl Seat {
         self.changed_lanes = changed;
     }
 
+    /// Records that changed since they were looked up are looked up again, whatever becomes of the mark that they did.
+    pub(crate) fn forget_changed(&self, views: &mut Views) {
+        views.retain(|lane, _| !self.changed_lanes.contains(lane));
+    }
+
     /// The lanes of a page whose records must be looked up before it can be taken in.
     pub(crate) fn unknown_lanes(&self, page: &Page, views: &Views) -> Vec<LaneName> {
         let mut unknown: Vec<LaneName> = Vec::new();

@@ -56,11 +56,15 @@ impl Seat {
     /// Decides a request.
     pub(crate) fn grant(&mut self, env: &Env, wish: Wish, now: Now) {
         let number = wish.row.number;
-        // What it was looked up for may be changing at this moment: it is looked up again afterwards.
-        let changing = wish.lane.as_ref().is_some_and(|view| {
-            self.is_changing(&view.record.lane) || self.changed_since_wish.contains(&view.record.lane)
-        });
-        if !self.requests.found(number) || changing {
+        if !self.requests.found(number) {
+            return;
+        }
+        // What it was looked up for may be changing at this moment: it is looked up again afterwards, and not before.
+        let lane = wish.lane.as_ref().map(|view| view.record.lane.clone());
+        if let Some(lane) = lane.filter(|lane| self.is_changing(lane)) {
+            return self.requests.put_off(number, Until::Lane(lane));
+        }
+        if wish.lane.as_ref().is_some_and(|view| self.changed_since_wish.contains(&view.record.lane)) {
             return;
         }
         let verdict = match wish.row.op.clone() {

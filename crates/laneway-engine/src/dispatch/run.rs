@@ -314,8 +314,12 @@ impl Loop {
             self.seat.take_page(page, &views, now);
             return;
         }
+        let mut views = views;
+        self.seat.forget_changed(&mut views);
         self.page = Some((page, views));
-        if now.steady < self.read_after {
+        // What is just changing is not worth asking for before its commit is durable.
+        let changing = names.iter().any(|lane| self.seat.is_changing(lane));
+        if changing || now.steady < self.read_after {
             return;
         }
         self.seat.look_up_sent();

@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Calls `each` with every number of the range, on every core, in no particular order.
-#[expect(clippy::disallowed_methods, reason = "worlds are independent, and each is on one thread")]
 pub(crate) fn on_every_core(numbers: std::ops::Range<u64>, each: impl Fn(u64) + Sync) {
     let next = AtomicU64::new(numbers.start);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

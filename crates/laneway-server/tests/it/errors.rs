@@ -11,7 +11,7 @@ use crate::program::Program;
 use crate::seam;
 
 /// Codes of faults that no call can cause from outside; the map in `http/error.rs` has tests of its own for them.
-const FROM_INSIDE: [&str; 6] = [
+const FROM_INSIDE: [&str; 7] = [
     "claim_undecided",
     "event_trimmed",
     "internal",

@@ -27,7 +27,7 @@ pub(crate) struct By {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     Fenced,
-    Refused(String),
+    Input(String),
     Other(String),
 }
 
@@ -35,7 +35,7 @@ impl From<&StoreError> for Refused {
     fn from(error: &StoreError) -> Self {
         match error {
             StoreError::Fenced { .. } => Self::Fenced,
-            StoreError::Refused(refusal) => Self::Refused(refusal.to_string()),
+            StoreError::Refused(refusal) => Self::Input(refusal.to_string()),
             other => Self::Other(other.to_string()),
         }
     }

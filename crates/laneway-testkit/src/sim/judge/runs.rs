@@ -33,7 +33,7 @@ impl Judge {
             self.check_alone(life, run, seat, start, remote);
             self.check_grant(seat, start);
             self.check_head(now, seat, start);
-            self.check_attempts(now, seat, start);
+            self.check_attempts(now, seat, start, remote);
         }
         let lanes = lanes.iter().map(|start| (start.lane.clone(), start.fence.term)).collect();
         self.runs.insert(run, Going { life, remote, seat, lanes });
@@ -116,7 +116,7 @@ impl Judge {
         faults.into_iter().for_each(|(invariant, detail)| self.report(invariant, detail));
     }
 
-    fn check_attempts(&mut self, now: TrueNow, seat: Seat, start: &LaneStart) {
+    fn check_attempts(&mut self, now: TrueNow, seat: Seat, start: &LaneStart, remote: bool) {
         if !self.is_current(seat, start) {
             return;
         }
@@ -147,6 +147,8 @@ impl Judge {
                 Some(Block::Retry { due, .. }) if is_early(now, *due) => {
                     faults.push(("R1", format!("seat {seat}: event {first} is tried again before {due:?}")));
                 }
+                // A remote worker is given what was offered before: a pause lets what runs go on.
+                Some(Block::Paused { .. }) if remote => {}
                 Some(block @ (Block::Parked { .. } | Block::Paused { .. })) => {
                     faults.push(("1.7", format!("seat {seat}: event {first} runs, its lane is {block:?}")));
                 }

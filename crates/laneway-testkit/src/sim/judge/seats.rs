@@ -137,7 +137,7 @@ impl Judge {
                     self.hit("late commit refused");
                 }
             }
-            Err(Refused::Refused(refusal)) => {
+            Err(Refused::Input(refusal)) => {
                 self.report("C1", format!("seat {seat}: the owner's commit was impossible: {refusal}"));
             }
             Err(Refused::Other(_)) => {}

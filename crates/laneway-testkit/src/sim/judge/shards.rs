@@ -32,7 +32,7 @@ impl Judge {
         }
         let appended = match answer {
             Ok(appended) => appended,
-            Err(Refused::Refused(_)) => return self.hit("append refused"),
+            Err(Refused::Input(_)) => return self.hit("append refused"),
             Err(_) => return,
         };
         if by.late && self.is_dead(by.life) {
