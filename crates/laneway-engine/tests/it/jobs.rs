@@ -134,9 +134,10 @@ async fn handler_sees_who_submitted_and_nobody_else_can_say_so() {
     forged.draft.headers = laneway_core::Headers::new([("laneway-caller", "root")]).expect("short");
     let drafts = vec![forged.draft.clone()];
     let refused = world.engine.jobs().submit_one("orders", forged, &By::default()).await.expect_err("forged");
-    assert_eq!(
-        refused.to_string(),
-        "header is laneway-caller, must be a name that does not begin with laneway-"
+    let said = refused.to_string();
+    assert!(
+        said.starts_with("header is laneway-caller, must be a name that does not begin with laneway-"),
+        "{said}"
     );
     let appending = laneway_engine::log::Appending { drafts, object: None };
     world.engine.producer().append("orders", appending).await.expect_err("forged too");
