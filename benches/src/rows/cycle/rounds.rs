@@ -61,15 +61,15 @@ fn plans(context: &Context) -> Vec<Plan> {
 
 /// One side of ours, from round to round.
 enum Side {
-    Consumers(StoreSide),
-    Engine(EngineSide),
+    Consumers(Box<StoreSide>),
+    Engine(Box<EngineSide>),
 }
 
 impl Side {
     async fn start(by: By, store: BenchStore, keep: Duration) -> Result<Self, Failure> {
         match by {
-            By::Consumers => StoreSide::start(store, keep).await.map(Self::Consumers),
-            By::Engine => Ok(Self::Engine(EngineSide::new(store, keep))),
+            By::Consumers => StoreSide::start(store, keep).await.map(|side| Self::Consumers(Box::new(side))),
+            By::Engine => Ok(Self::Engine(Box::new(EngineSide::new(store, keep)))),
         }
     }
 
