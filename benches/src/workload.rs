@@ -16,6 +16,9 @@ pub(crate) const PRODUCERS: u64 = 16;
 pub(crate) const PAYLOAD_BYTES: usize = 100;
 /// Bytes of one job's result.
 pub(crate) const RESULT_BYTES: usize = 50;
+/// Bytes of a job's event in the store: 100 of payload, its key, job id, times and chain. What is left of the
+/// store's bytes per event is the end; the sum is what counts, and that is measured.
+pub(crate) const EVENT_BYTES: usize = 156;
 /// Payloads each sender has to choose from: not one, so that equal bytes play no part; not many, so that they stay
 /// in the cache.
 const PAYLOADS: usize = 64;

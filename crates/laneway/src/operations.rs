@@ -8,7 +8,7 @@ use std::time::Duration;
 use laneway_core::store::RedriveTo;
 use laneway_core::{Block, BlockKind, EventId, Key, LaneName, Ref, Refusal, Timestamp};
 use laneway_engine::Engine;
-use laneway_engine::lane::{Filed, OperateError as EngineError};
+use laneway_engine::lane::{Answer, Filed, OperateError as EngineError, Refused};
 use laneway_engine::observe::LookError;
 
 use crate::record::KeyField;
@@ -46,7 +46,6 @@ const LIST_MAX: usize = 1_000;
 /// let operations = app.operations("book");
 /// let parked = operations.parked().await?;
 /// assert_eq!((parked.len(), parked[0].cause.as_str()), (1, "the account is closed"));
-/// # let bank: Option<&Bank> = None; drop(bank);
 /// operations.skip("a1").await?; // or retry, once the cause is gone
 /// app.run_until_quiet().await;
 /// assert!(operations.parked().await?.is_empty());
@@ -108,6 +107,9 @@ pub enum OperateError {
         /// The processor.
         processor: String,
     },
+    /// It cannot be done without breaking the order of the lane, or not any more.
+    #[error("refused ({}): {}", .0.code(), .0.reason())]
+    Refused(Refused),
     /// No such processor, or the store could not say.
     #[error(transparent)]
     Look(#[from] LookError),
@@ -201,11 +203,16 @@ impl Operations {
         }
     }
 
+    /// Waits for what the owners say. A wish that finds nothing to do any more is as good as done.
     async fn applied(&self, filed: &[Filed]) -> Result<(), OperateError> {
-        if self.engine.operator().wait(filed, APPLIED_WITHIN).await? {
-            return Ok(());
+        for request in filed {
+            match self.engine.operator().answer(*request, APPLIED_WITHIN).await? {
+                Some(Answer::Applied | Answer::Already) => {}
+                Some(Answer::Refused(why)) => return Err(OperateError::Refused(why)),
+                None => return Err(OperateError::NotYet { processor: self.processor.clone() }),
+            }
         }
-        Err(OperateError::NotYet { processor: self.processor.clone() })
+        Ok(())
     }
 
     /// Stops the whole processor; what runs goes on.
@@ -249,6 +256,18 @@ impl Operations {
             .redrive(&self.processor, &key, Some(id), RedriveTo::Place)
             .await?])
             .await
+    }
+
+    /// Forgets one dead letter for good.
+    pub async fn discard(&self, key: impl KeyField, id: EventId) -> Result<(), OperateError> {
+        let key = key_of(&key)?;
+        self.applied(&[self.engine.operator().discard(&self.processor, &key, Some(id)).await?]).await
+    }
+
+    /// Forgets all dead letters of a lane for good. A diverting lane diverts on until it is resumed.
+    pub async fn discard_lane(&self, key: impl KeyField) -> Result<(), OperateError> {
+        let key = key_of(&key)?;
+        self.applied(&[self.engine.operator().discard(&self.processor, &key, None).await?]).await
     }
 
     /// Appends a copy of one dead letter to the end of its lane, as a new event.

@@ -16,12 +16,8 @@ use crate::measured::{Counts, Measured, Stopwatch, Times, window};
 use crate::producers::Producers;
 use crate::raw_log::{Delivery, RawLog, RawOptions, RawRecords};
 use crate::targets::RawTarget;
-use crate::workload::{Keys, RESULT_BYTES, SHARDS};
+use crate::workload::{EVENT_BYTES, Keys, RESULT_BYTES, SHARDS};
 use crate::{Failure, seam};
-
-/// Bytes of a job's event in the store: 100 of payload, its key, job id, times and chain. What is left of the
-/// store's bytes per event is the end; the sum is what counts, and that is measured.
-const EVENT_BYTES: usize = 156;
 
 /// The raw log with its consumers' queues, from round to round.
 pub(super) struct RawSide {

@@ -44,6 +44,20 @@ impl Refused {
         (Self::Malformed, "malformed"),
     ];
 
+    /// The same in words.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::SuccessorsDone => "later events of its lane are done: a copy can be sent to the lane's end",
+            Self::EarlierDead => {
+                "an earlier event of its lane is still a dead letter: bring that one back first"
+            }
+            Self::WholeLane => "its lane diverts: all its dead letters come back together, in order",
+            Self::Running => "the event runs: cancel it instead",
+            Self::ClaimLost => "the claim is not the worker's any more",
+            Self::Malformed => "what was filed cannot be read",
+        }
+    }
+
     /// The code that callers are told.
     pub fn code(self) -> &'static str {
         Self::ALL.iter().find(|(why, _)| *why == self).map_or("", |(_, code)| code)

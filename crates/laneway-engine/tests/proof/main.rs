@@ -2,6 +2,8 @@
 //! races on paused time. Each prints what it counted, and has a control that must fail.
 
 mod child;
+mod counting;
+mod interference;
 mod kills;
 mod open;
 mod poison;

@@ -3,5 +3,6 @@
 mod crates;
 mod examples;
 mod handlers;
+mod operating;
 mod starting;
 mod upkeep;
