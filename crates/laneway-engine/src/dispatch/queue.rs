@@ -191,10 +191,18 @@ mod tests {
         requests.put_off(1, Until::Window(EventId(100)));
         requests.put_off(2, Until::Window(EventId(50)));
         requests.reached(EventId(60));
-        assert_eq!(requests.not_before(EventId(7)), Some(EventId(50)), "looked at again, and still undecided");
+        assert_eq!(
+            requests.not_before(EventId(7)),
+            Some(EventId(50)),
+            "looked at again, and still undecided"
+        );
         requests.put_off(2, Until::Lane(lane()));
         assert_eq!(requests.not_before(EventId(7)), Some(EventId(50)), "it waits for something else now");
-        assert_eq!(requests.not_before(EventId(50)), Some(EventId(100)), "one that was read holds nothing up");
+        assert_eq!(
+            requests.not_before(EventId(50)),
+            Some(EventId(100)),
+            "one that was read holds nothing up"
+        );
         requests.answered(2);
         requests.answered(1);
         assert_eq!(requests.not_before(EventId(7)), None);
