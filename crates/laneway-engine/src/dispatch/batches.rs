@@ -39,12 +39,12 @@ impl Seat {
     }
 
     /// An event joined a lane in memory: a batch that waits for it may be full now.
-    pub(super) fn batch_grew(&mut self, lane: &LaneName, now: Now) {
+    pub(super) fn batch_grew(&mut self, lane: &LaneName) {
         let Some((Batch::Lane { .. }, max, _)) = self.batch_wait() else { return };
         let waits = self.book.memo(lane).is_some_and(|memo| memo.batch_waits);
         if waits
             && self.book.len_of(lane) >= max
-            && let Some(turn) = self.book.start_lane(lane, now)
+            && let Some(turn) = self.book.start_lane(lane)
         {
             self.book.memo_mut(lane).batch_waits = false;
             self.granted.push_back(turn);

@@ -131,7 +131,7 @@ impl Seat {
     fn take_over(&mut self, view: LaneView, page: Page, through: u64, now: Now) -> Option<ActiveLane> {
         let (lane, attempts) = (view.record.lane.clone(), view.record.attempts);
         self.load_lane(view, page, now);
-        let turn = self.book.start_lane(&lane, now)?;
+        let turn = self.book.start_lane(&lane)?;
         let mut also = self.book.behind(&lane, usize::MAX);
         also.retain(|(_, waiting)| waiting.event.id.0 <= through);
         Some(ActiveLane { turn, also, attempt: attempts + 1, progress: Progress::default(), stop: None })

@@ -134,7 +134,7 @@ impl Seat {
         let is_full = self.book.len_of(&lane) >= self.lane_max();
         if sided == 0 && !more && !is_full && !held {
             self.book.push(lane.clone(), event, false, now);
-            self.batch_grew(&lane, now);
+            self.batch_grew(&lane);
             return;
         }
         self.side_one(&lane, event.id, now);

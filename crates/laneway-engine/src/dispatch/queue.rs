@@ -37,6 +37,9 @@ pub(crate) struct Requests {
     again: BTreeSet<u64>,
     /// The nearest event that a request waits for.
     nearest: Option<EventId>,
+    /// Events beyond the window that a request is about, with its number: they are not read before it is decided, or
+    /// they would run while it waits.
+    ahead: BTreeSet<(EventId, u64)>,
     /// What the store was told: all up to this had their effect.
     told: u64,
 }
@@ -91,14 +94,21 @@ impl Requests {
         self.again.remove(&number);
         if let Until::Window(id) = until {
             self.nearest = Some(self.nearest.map_or(id, |nearest| nearest.min(id)));
+            self.ahead.insert((id, number));
         }
         self.waiting.insert(number, until);
     }
 
     fn forget(&mut self, number: u64) {
+        self.ahead.retain(|(_, waiting)| *waiting != number);
         if let Some(Until::Window(_)) = self.waiting.remove(&number) {
             self.find_nearest();
         }
+    }
+
+    /// The first event after this one that is not to be read yet.
+    pub(super) fn not_before(&self, read_to: EventId) -> Option<EventId> {
+        self.ahead.range((read_to.next(), 0)..).next().map(|(id, _)| *id)
     }
 
     /// The window has come as far as this.
@@ -173,6 +183,29 @@ mod tests {
         assert!(requests.found(1));
         requests.answered(1);
         assert_eq!((requests.wanted(), requests.applied_now()), (None, Some(3)));
+    }
+
+    #[test]
+    fn event_whose_request_waits_for_the_window_is_not_read_before_it_is_decided() {
+        let mut requests = Requests::new(3, 0);
+        requests.put_off(1, Until::Window(EventId(100)));
+        requests.put_off(2, Until::Window(EventId(50)));
+        requests.reached(EventId(60));
+        assert_eq!(
+            requests.not_before(EventId(7)),
+            Some(EventId(50)),
+            "looked at again, and still undecided"
+        );
+        requests.put_off(2, Until::Lane(lane()));
+        assert_eq!(requests.not_before(EventId(7)), Some(EventId(50)), "it waits for something else now");
+        assert_eq!(
+            requests.not_before(EventId(50)),
+            Some(EventId(100)),
+            "one that was read holds nothing up"
+        );
+        requests.answered(2);
+        requests.answered(1);
+        assert_eq!(requests.not_before(EventId(7)), None);
     }
 
     #[test]

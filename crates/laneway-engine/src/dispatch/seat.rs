@@ -280,7 +280,11 @@ impl Seat {
     /// After which event to read next, and how many; none while memory or the window is full.
     pub(crate) fn wants_read(&self) -> (EventId, usize) {
         let room = self.loaded_max().saturating_sub(self.book.len());
-        let window = (self.floor.0 + WINDOW_IDS).saturating_sub(self.read_to.0);
+        // An event whose cancel waits for the window is read after that cancel. It cannot hold itself up: the floor rises
+        // to within half a window of whatever was read, and then the cancel is decided.
+        let undecided = self.requests.not_before(self.read_to).map(|id| id.0 - 1);
+        let last = undecided.unwrap_or(u64::MAX).min(self.floor.0 + WINDOW_IDS);
+        let window = last.saturating_sub(self.read_to.0);
         let limit = room.min(usize::try_from(window).unwrap_or(usize::MAX));
         let full = self.book.bytes() >= LOADED_BYTES_MAX || self.gathering.is_enough() || self.is_draining();
         let stands = full || self.status == SeatStatus::Halted;

@@ -181,9 +181,10 @@ impl Book {
         self.table.start(now.tick())
     }
 
-    /// Starts the head of this lane out of its turn.
-    pub(crate) fn start_lane(&mut self, lane: &LaneName, now: Now) -> Option<LaneTurn> {
-        self.table.start_lane(lane, now.tick())
+    /// Starts the head of this lane out of its turn. No time passes with it: what expires is told by `expired` alone, and a
+    /// head that a worker has does not expire any more. Were it to, the one behind it would be taken for it.
+    pub(crate) fn start_lane(&mut self, lane: &LaneName) -> Option<LaneTurn> {
+        self.table.start_lane(lane, Tick::START)
     }
 
     /// The events behind the running one of a lane, in order.

@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::store::RequestOp;
-use laneway_core::{Key, Mode, Status, Terminal};
+use laneway_core::{Draft, Key, Mode, Status, Terminal};
 use laneway_engine::ProcessorSettings;
 use laneway_engine::handler::{
     Claim, ClaimError, ClaimToken, ClaimWish, Desk, Done, LaneAnswer, Policy, Retry, Settlement,
 };
+use laneway_engine::job::{By, Submit};
 use laneway_engine::observe::Why;
 
 use crate::seam;
-use crate::world::{SOON, World};
+use crate::world::{SOON, World, draft};
 
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -136,6 +137,38 @@ async fn lease_of_a_claim_that_was_handed_over_ends_by_the_stores_clock() {
     assert!(lost.run.fence.to_string() < again.run.fence.to_string());
     after.settle(&again.token, LaneAnswer::done(None)).await.expect("ours");
     assert_eq!(world.settled(job).await.status(), Status::Ended(Terminal::Done));
+}
+
+#[tokio::test(start_paused = true)]
+async fn claim_that_was_handed_over_is_about_its_own_event_after_the_ttl_of_that() {
+    for answers in [true, false] {
+        let world = World::new(Mode::Queue).await;
+        let before = desk(&world).await;
+        let brief = Draft { ttl: Some(Duration::from_secs(10)), ..draft("ann", "a") };
+        let brief = Submit { draft: brief, processor: None, keep: None };
+        let jobs = world.engine.jobs().clone();
+        let brief = jobs.submit_one("orders", brief, &By::default()).await.expect("accepted").id;
+        let behind = world.submit("ann", "b").await;
+        let claimed = claim(&before, 1).await;
+        world.engine.drain(SOON).await;
+        let world = world.again();
+        let after = desk(&world).await;
+        // It was started in time, so it does not expire any more, and nothing else is taken for it.
+        seam::wait(Duration::from_secs(20)).await;
+        if answers {
+            let settled = after.settle(&claimed.token, LaneAnswer::done(None)).await;
+            assert_eq!(settled.expect("still ours"), Settlement::Accepted);
+            assert_eq!(world.settled(brief).await.status(), Status::Ended(Terminal::Done));
+        } else {
+            seam::wait(LEASE).await;
+        }
+        let next = claim(&after, 1).await;
+        assert_eq!((data(&next), next.run.attempt), (vec!["b".to_owned()], 1));
+        assert!(!world.status(behind).await.is_terminal());
+        after.settle(&next.token, LaneAnswer::done(None)).await.expect("ours");
+        assert_eq!(world.settled(behind).await.status(), Status::Ended(Terminal::Done));
+        assert!(world.status(brief).await.is_terminal());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -149,6 +149,10 @@ impl Judge {
                 }
                 // A remote worker is given what was offered before: a pause lets what runs go on.
                 Some(Block::Paused { .. }) if remote => {}
+                // And so does one that was with the workers: a pause that was decided between the moment in which the owner
+                // handed the run over and the one in which its handler is called lets it go on. No time passes between
+                // them here, so that any later start is still one too many.
+                Some(Block::Paused { at, .. }) if *at == now.calendar => {}
                 Some(block @ (Block::Parked { .. } | Block::Paused { .. })) => {
                     faults.push(("1.7", format!("seat {seat}: event {first} runs, its lane is {block:?}")));
                 }
