@@ -195,7 +195,7 @@ impl Client {
         idempotency_key: Option<&str>,
     ) -> Result<Submission, ClientError> {
         let path = format!("/v1/streams/{}/jobs", escaped(stream));
-        let wait = wait.map(|wait| format!("wait={}", wait.as_secs()));
+        let wait = wait.map(preferred);
         let headers = [(PREFER, wait.as_deref()), (IDEMPOTENCY_KEY, idempotency_key)];
         let headers: Vec<_> = headers.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         let answer =
@@ -213,14 +213,14 @@ impl Client {
 
     /// A job as it stands, or as it stands when it has ended or this time is over.
     pub async fn job(&self, id: &str, wait: Option<Duration>) -> Result<Job, ClientError> {
-        let wait = wait.map(|wait| format!("wait={}", wait.as_secs()));
+        let wait = wait.map(preferred);
         let headers: Vec<_> = wait.iter().map(|wait| (PREFER, wait.as_str())).collect();
         self.send(Method::GET, &format!("/v1/jobs/{}", escaped(id)), &headers, None).await?.read()
     }
 
     /// Asks for a job to be cancelled; waits for its end for so long, if at all.
     pub async fn cancel(&self, id: &str, wait: Option<Duration>) -> Result<Job, ClientError> {
-        let wait = wait.map(|wait| format!("wait={}", wait.as_secs()));
+        let wait = wait.map(preferred);
         let headers: Vec<_> = wait.iter().map(|wait| (PREFER, wait.as_str())).collect();
         self.send(Method::POST, &format!("/v1/jobs/{}/cancel", escaped(id)), &headers, None).await?.read()
     }
@@ -297,6 +297,11 @@ impl Answer {
     }
 }
 
+/// The preference for a wait: whole seconds, and never less than was asked for.
+fn preferred(wait: Duration) -> String {
+    format!("wait={}", wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
+}
+
 /// Text for a piece of a path or query: everything but letters, digits, `-`, `.`, `_` and `~` is escaped.
 fn escaped(text: impl AsRef<[u8]>) -> String {
     let mut escaped = String::new();
@@ -318,6 +323,12 @@ mod tests {
     fn odd_names_and_keys_are_escaped() {
         assert_eq!(escaped("ns/name?&"), "ns%2Fname%3F%26");
         assert_eq!(escaped([b'a', 0xff, b'\n']), "a%FF%0A");
+    }
+
+    #[test]
+    fn a_wait_is_never_shorter_than_asked_for() {
+        assert_eq!(preferred(Duration::from_millis(500)), "wait=1");
+        assert_eq!(preferred(Duration::from_secs(3)), "wait=3");
     }
 
     #[test]

@@ -29,8 +29,8 @@ pub(crate) struct DevArgs {
     /// Port on 127.0.0.1; 0 picks a free one.
     #[arg(long, value_name = "PORT", conflicts_with = "listen")]
     pub(crate) port: Option<String>,
-    /// Address to listen on; a loopback address.
-    #[arg(long, value_name = "ADDRESS:PORT", env = "LANEWAY_HTTP_LISTEN")]
+    /// Address to listen on; a loopback address [env: LANEWAY_HTTP_LISTEN].
+    #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<String>,
     /// How long your handler may take, such as 30s; then it is ended and has failed. Default: as long as it wants.
     #[arg(long, value_name = "LENGTH", requires = "handler")]

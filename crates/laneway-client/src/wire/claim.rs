@@ -17,7 +17,7 @@ pub struct ClaimRequest {
     /// Events of one lane at most. Default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_events: Option<usize>,
-    /// How long to wait if there is nothing, such as `20s`. Default: not at all.
+    /// How long to wait if there is nothing, such as `20s`, at most `60s`. Default: a quarter of a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<String>,
     /// How long it has each lane, unless it extends. Default `30s`.

@@ -7,7 +7,7 @@ use tracing_subscriber::filter::LevelFilter;
 use super::{dev, serve};
 use crate::args::{Args, Command};
 use crate::http::chain;
-use crate::settings::{Dev, Faults, Serve};
+use crate::settings::{Dev, Faults, LISTEN, Serve};
 
 /// Wrong usage.
 const USAGE: u8 = 2;
@@ -18,7 +18,10 @@ pub(super) type CommandError = Box<dyn std::error::Error + Send + Sync>;
 /// Runs the command that was typed.
 pub(crate) fn run(args: Args) -> ExitCode {
     let checked = match args.command {
-        Command::Dev(args) => Dev::check(args).map(Checked::Dev),
+        Command::Dev(args) => {
+            let listen = std::env::var_os(LISTEN).map(|value| value.to_string_lossy().into_owned());
+            Dev::check(args, listen.as_deref()).map(Checked::Dev)
+        }
         Command::Serve(args) => Serve::check(args).map(Checked::Serve),
     };
     let checked = match checked {

@@ -40,6 +40,16 @@ impl Banner<'_> {
                 "",
             ),
         };
+        let third = match self.handler {
+            Handler::Demo => format!(
+                r#"  {} curl -s --json '{{"key":"bad","data":0}}' {orders}/events; sleep 5; curl -s '{orders}/lane?key=bad'"#,
+                faint("3. trouble:"),
+            ),
+            // Only the demo fails on a key.
+            Handler::Exec { .. } => {
+                format!("  {} curl -s '{orders}/lane?key=ann'", faint("3. lane:   "))
+            }
+        };
         let lines = [
             format!(
                 "{}   {}   (loopback only, no token needed)",
@@ -59,10 +69,7 @@ impl Banner<'_> {
                 r#"  {} curl -s --json '{{"key":"ann","data":{{"hello":"world"}}}}' -H 'Prefer: wait=10' {orders}/jobs"#,
                 faint("2. result: "),
             ),
-            format!(
-                r#"  {} curl -s --json '{{"key":"bad","data":0}}' {orders}/events; sleep 5; curl -s '{orders}/lane?key=bad'"#,
-                faint("3. trouble:"),
-            ),
+            third,
             format!("{yours}Stop: Ctrl-C, nothing is lost"),
         ];
         lines.join("\n")

@@ -87,7 +87,11 @@ impl Inner {
             }
         };
         match process.run(data, self.timeout, cancel.cancelled()).await {
-            Ok(Ended::Exited { code: Some(0), stdout, .. }) => LaneAnswer::done(result_of(stdout)),
+            Ok(Ended::Exited { code: Some(0), stdout, .. }) => match result_of(stdout) {
+                // Text grows when it becomes JSON.
+                Some(result) if result.len() > STDOUT_BYTES_MAX => too_much(),
+                result => LaneAnswer::done(result),
+            },
             Ok(Ended::Exited { code, signal, stderr, .. }) => {
                 let how = match (code, signal) {
                     (Some(code), _) => format!("exit {code}"),
@@ -100,12 +104,7 @@ impl Inner {
                 let said = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
                 LaneAnswer::failed(format!("{how}{wish}{said}"), retry)
             }
-            Ok(Ended::TooMuchOutput) => {
-                let words = format!(
-                    "its output has more than {STDOUT_BYTES_MAX} bytes, which is the most a result may have"
-                );
-                LaneAnswer::failed(words, Retry::Never)
-            }
+            Ok(Ended::TooMuchOutput) => too_much(),
             Ok(Ended::TimedOut) => {
                 let timeout = period::text(self.timeout.unwrap_or_default());
                 LaneAnswer::failed(format!("timed out after {timeout}"), Retry::ByPolicy)
@@ -116,13 +115,21 @@ impl Inner {
     }
 }
 
+fn too_much() -> LaneAnswer {
+    let words =
+        format!("its output has more than {STDOUT_BYTES_MAX} bytes, which is the most a result may have");
+    LaneAnswer::failed(words, Retry::Never)
+}
+
 /// What the process said: JSON as it is, other text as a JSON text, nothing as no result.
 fn result_of(stdout: Vec<u8>) -> Option<Bytes> {
     let trimmed = stdout.trim_ascii();
     if trimmed.is_empty() {
         return None;
     }
-    if serde_json::from_slice::<serde::de::IgnoredAny>(trimmed).is_ok() {
+    // The check of the JSON itself passes over what is in its texts.
+    let is_text = std::str::from_utf8(trimmed).is_ok();
+    if is_text && serde_json::from_slice::<serde::de::IgnoredAny>(trimmed).is_ok() {
         return Some(Bytes::copy_from_slice(trimmed));
     }
     let text = serde_json::to_vec(&String::from_utf8_lossy(trimmed)).expect("text is JSON");
@@ -164,6 +171,8 @@ mod tests {
         assert_eq!(result("{\"a\": 1}\n").as_deref(), Some("{\"a\": 1}"));
         assert_eq!(result("two words\n").as_deref(), Some("\"two words\""));
         assert_eq!(result(" \n"), None);
+        let no_text = result_of(b"\"\xff\"".to_vec()).unwrap();
+        assert_eq!(serde_json::from_slice::<String>(&no_text).unwrap(), "\"\u{fffd}\"");
     }
 
     #[test]

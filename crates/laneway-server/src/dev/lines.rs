@@ -17,6 +17,9 @@ use parking_lot::Mutex;
 use crate::seam;
 use crate::terminal::{Terminal, Tone, plain, say};
 
+/// Letters of a line of an error that are shown.
+const LINE_CHARS_MAX: usize = 200;
+
 /// A handler, and a line for each of its runs.
 pub(crate) struct RunLines {
     inner: Arc<dyn Handler>,
@@ -114,7 +117,7 @@ impl Lines {
     }
 
     fn ended(&self, end: &End, block: Option<Block>) -> String {
-        let Some(error) = end.error.as_deref().map(plain) else {
+        let Some(error) = end.error.as_deref().map(brief) else {
             return format!("{}  {} ms", self.terminal.toned(Tone::Good, "done"), end.took.as_millis());
         };
         match block {
@@ -153,9 +156,37 @@ impl Lines {
     }
 }
 
+/// An error in one short line: of a long one its first and last line, since all of it went to stderr.
+fn brief(error: &str) -> String {
+    let shortened = |line: &str| {
+        let end = line.char_indices().nth(LINE_CHARS_MAX).map_or(line.len(), |(at, _)| at);
+        format!("{}{}", plain(&line[..end]), if end < line.len() { "…" } else { "" })
+    };
+    let mut lines = error.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next().map(shortened).unwrap_or_default();
+    match lines.next_back() {
+        None => first,
+        Some(last) => format!("{first} … {}", shortened(last.trim())),
+    }
+}
+
 /// The time on the wall, to the millisecond.
 fn time_of_day() -> String {
     let micros = i64::try_from(seam::now().0).unwrap_or(i64::MAX);
     let now = jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX);
     now.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S%.3f").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_error_becomes_one_short_line() {
+        assert_eq!(brief("exit 65: poison!"), "exit 65: poison!");
+        let traceback = "exit 1: Traceback (most recent call last):\n  File \"h.py\"\nKeyError: 'k'\n";
+        assert_eq!(brief(traceback), "exit 1: Traceback (most recent call last): … KeyError: 'k'");
+        assert_eq!(brief(&"ä".repeat(300)), format!("{}…", "ä".repeat(200)));
+        assert_eq!(brief("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
+    }
 }

@@ -15,11 +15,13 @@ use tokio::process::{Child, Command};
 use crate::seam;
 
 /// Most bytes of a result.
-pub(super) const STDOUT_BYTES_MAX: usize = 1 << 20;
+pub(super) const STDOUT_BYTES_MAX: usize = laneway::core::limits::RESULT_BYTES_MAX;
 /// The end of what it says on stderr that is kept with a failure.
 const STDERR_BYTES_KEPT: usize = 2 << 10;
 /// How long a group may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long its output is read on after its end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Everything a handler is told through its environment.
 const NAMES: [&str; 9] = [
     "LANEWAY_REF",
@@ -114,6 +116,7 @@ impl Process {
 
 async fn talk(child: &mut Child, group: &Group, data: Bytes) -> io::Result<Ended> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (mut said, mut complained) = (Vec::new(), Vec::new());
     let feed = async {
         if let Some(mut stdin) = stdin {
             // A handler need not read what it does not want.
@@ -130,36 +133,53 @@ async fn talk(child: &mut Child, group: &Group, data: Bytes) -> io::Result<Ended
         group.signal(Signal::KILL);
         status
     };
-    let (fed, stdout, stderr, status) = tokio::join!(feed, read(stdout, group), tail(stderr), ended);
-    fed?;
-    let (status, stderr) = (status?, stderr?);
-    let Some(stdout) = stdout? else { return Ok(Ended::TooMuchOutput) };
-    Ok(Ended::Exited { code: status.code(), signal: status.signal(), stdout, stderr })
+    let status = {
+        let words =
+            async { tokio::try_join!(feed, read(stdout, group, &mut said), tail(stderr, &mut complained)) };
+        tokio::pin!(words, ended);
+        tokio::select! {
+            biased;
+            words = &mut words => {
+                if words.is_err() {
+                    group.signal(Signal::KILL);
+                }
+                let status = ended.await?;
+                words?;
+                status
+            }
+            status = &mut ended => {
+                // Something that left the group may hold the output open for as long as it lives: it is not waited for.
+                seam::within(LAST_WORDS, words).await.transpose()?;
+                status?
+            }
+        }
+    };
+    if said.len() > STDOUT_BYTES_MAX {
+        return Ok(Ended::TooMuchOutput);
+    }
+    let stderr = String::from_utf8_lossy(&complained).trim().to_owned();
+    Ok(Ended::Exited { code: status.code(), signal: status.signal(), stdout: said, stderr })
 }
 
 /// All it says, unless that is too much: then it is ended.
-async fn read(from: Option<impl AsyncRead + Unpin>, group: &Group) -> io::Result<Option<Vec<u8>>> {
-    let mut read = Vec::new();
-    let Some(from) = from else { return Ok(Some(read)) };
-    from.take(STDOUT_BYTES_MAX as u64 + 1).read_to_end(&mut read).await?;
-    if read.len() > STDOUT_BYTES_MAX {
+async fn read(from: Option<impl AsyncRead + Unpin>, group: &Group, said: &mut Vec<u8>) -> io::Result<()> {
+    let Some(from) = from else { return Ok(()) };
+    from.take(STDOUT_BYTES_MAX as u64 + 1).read_to_end(said).await?;
+    if said.len() > STDOUT_BYTES_MAX {
         group.signal(Signal::KILL);
-        return Ok(None);
     }
-    Ok(Some(read))
+    Ok(())
 }
 
 /// The end of what it says on stderr; all of it goes to ours.
-async fn tail(from: Option<impl AsyncRead + Unpin>) -> io::Result<String> {
-    let mut kept: Vec<u8> = Vec::new();
-    let Some(mut from) = from else { return Ok(String::new()) };
+async fn tail(from: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) -> io::Result<()> {
+    let Some(mut from) = from else { return Ok(()) };
     let mut ours = tokio::io::stderr();
     let mut piece = vec![0; 4 << 10];
     loop {
         let read = from.read(&mut piece).await?;
         if read == 0 {
-            let text = String::from_utf8_lossy(&kept).trim().to_owned();
-            return Ok(text);
+            return Ok(());
         }
         // Whoever reads our stderr may have gone; that is no fault of the handler.
         drop(ours.write_all(&piece[..read]).await);

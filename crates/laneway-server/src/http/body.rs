@@ -130,7 +130,10 @@ pub(super) async fn objects<T: DeserializeOwned>(headers: &HeaderMap, body: Body
 fn parse<'de, T: Deserialize<'de>>(bytes: &'de [u8], place: &str) -> Result<T> {
     let mut source = serde_json::Deserializer::from_slice(bytes);
     let wrong = |path: &str, error: &serde_json::Error| {
-        let told = error.to_string();
+        let mut told = error.to_string();
+        if error.classify() == Category::Data {
+            told = in_our_words(&told);
+        }
         match error.classify() {
             Category::Data => match unknown_field(&told) {
                 Some(told) => Failure::new(Code::UnknownField, format!("{place}{told}")),
@@ -148,6 +151,23 @@ fn parse<'de, T: Deserialize<'de>>(bytes: &'de [u8], place: &str) -> Result<T> {
         .map_err(|error| wrong(&error.path().to_string(), error.inner()))?;
     source.end().map_err(|error| wrong("", &error))?;
     Ok(parsed)
+}
+
+/// Puts words of JSON and limits in the place of the types of this program, and leaves out the column, since the field
+/// is named: of an entry of an array it would not be the body's.
+fn in_our_words(told: &str) -> String {
+    let told = told.rsplit_once(" at line ").map_or(told, |(told, _)| told);
+    let Some((what, expected)) = told.split_once(", expected ") else { return told.to_owned() };
+    let expected = match expected {
+        "u8" => "a whole number from 0 to 255",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number, 0 or more",
+        "a map" => "an object",
+        "a sequence" => "an array",
+        expected if expected.starts_with("struct ") => "an object",
+        expected => expected,
+    };
+    format!("{what}, must be {expected}")
 }
 
 /// Turns serde's words for an unknown field into ours, which name the nearest known one.
@@ -173,8 +193,14 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_its_field() {
         check(r#"{"kye":"a"}"#, Code::UnknownField, "field \"kye\" is not known; did you mean \"key\"?");
-        check(r#"{"key":7}"#, Code::InvalidValue, "key: invalid type: integer `7`");
-        check(r#"{"priority":300}"#, Code::InvalidValue, "priority: invalid value: integer `300`");
+        check(r#"{"key":7}"#, Code::InvalidValue, "key: invalid type: integer `7`, must be a string");
+        check(
+            r#"{"priority":300}"#,
+            Code::InvalidValue,
+            "priority: invalid value: integer `300`, must be a whole number from 0 to 255",
+        );
+        check("7", Code::InvalidValue, "invalid type: integer `7`, must be an object");
+        check(r#"{"delay_mode":"wait"}"#, Code::InvalidValue, "must be `join` or `hold`");
         check(r#"{"headers":{"a":1}}"#, Code::InvalidValue, "headers.a");
         check(r#"{"key":"a""#, Code::InvalidJson, "EOF");
         check(r#"{"key":"a"} x"#, Code::InvalidJson, "trailing");

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use laneway::engine::handler::{Claim, ClaimError, ClaimToken, ClaimWish, Desk, Settlement};
 use laneway_client::wire;
 
+use super::answer::Json;
 use super::code::Code;
 use super::error::{Failure, Result};
 use super::{body, wire as convert};
@@ -18,6 +18,9 @@ use crate::node::Node;
 const LANES_MAX: usize = 1_000;
 const EVENTS_MAX: usize = 1_000;
 const WAIT_MAX: Duration = Duration::from_secs(60);
+/// How long even a worker that does not wait is kept: lanes are offered only while somebody asks, and an answer at once
+/// would always come before the first offer.
+const WAIT_MIN: Duration = Duration::from_millis(250);
 const LEASE: Duration = Duration::from_secs(30);
 const LEASE_MIN: Duration = Duration::from_millis(100);
 const LEASE_MAX: Duration = Duration::from_secs(3_600);
@@ -60,7 +63,7 @@ fn wish(asked: &wire::ClaimRequest) -> Result<ClaimWish> {
         lanes: count("max_lanes", asked.max_lanes, LANES_MAX)?,
         events: count("max_events", asked.max_events, EVENTS_MAX)?,
         lease: asked.lease.as_deref().map_or(Ok(LEASE), lease)?,
-        wait,
+        wait: wait.max(WAIT_MIN),
         worker: asked.worker.clone().unwrap_or_else(|| "unnamed".to_owned()),
         request: asked.request.clone(),
     })
@@ -132,6 +135,10 @@ async fn one(desk: &Desk, settlement: wire::Settlement) -> wire::SettleAnswer {
             wire::SettleAnswer { claim, accepted: true, already: true, code: None, detail: None }
         }
         Err(Failure { code, detail, .. }) => {
+            // Whoever runs the workers wants to know that one of them is too slow, or was frozen.
+            if code == Code::ClaimLost {
+                tracing::warn!(claim, "a worker settled too late: {detail}");
+            }
             let code = Some(code.name().to_owned());
             wire::SettleAnswer { claim, accepted: false, already: false, code, detail: Some(detail) }
         }

@@ -12,6 +12,7 @@ use laneway::engine::log::{AppendError, CatalogueError};
 use laneway::engine::observe::LookError;
 use laneway_client::Problem;
 
+use super::answer;
 use super::code::Code;
 
 /// Answer of every call.
@@ -37,6 +38,15 @@ impl Failure {
     /// A value that cannot be used: names field, value and limit.
     pub(super) fn value(field: &str, value: impl std::fmt::Display, limit: impl std::fmt::Display) -> Self {
         Self::new(Code::InvalidValue, format!("{field} is {value}, must be {limit}"))
+    }
+
+    /// Nobody could be named.
+    pub(super) fn no_processor(stream: &str) -> Self {
+        let detail = format!(
+            "stream {stream:?} has no processor; register one: PUT /v1/processors/NAME with \
+             {{\"stream\":{stream:?},\"pull\":true}}"
+        );
+        Self::new(Code::ProcessorRequired, detail)
     }
 
     /// Something of ours that should not be: logged, and told without its inside.
@@ -78,8 +88,7 @@ struct Told<'a> {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let told = Told { problem: self.problem(), events: &self.events };
-        let body = serde_json::to_vec(&told).expect("a problem is plain data");
-        let mut response = (self.code.status(), body).into_response();
+        let mut response = (self.code.status(), answer::line(&told)).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if self.code.is_retryable() {
@@ -191,6 +200,9 @@ impl From<JobError> for Failure {
             JobError::NotRetryable { .. } => Code::JobUnfinished,
             JobError::EventGone(_) => Code::JobGone,
             JobError::OtherBody { .. } => Code::DedupConflict,
+            JobError::ProcessorRequired { stream, processors } if processors.is_empty() => {
+                return Self::no_processor(&stream);
+            }
             JobError::ProcessorRequired { .. } => Code::ProcessorRequired,
             JobError::NoSuchProcessor { .. } => Code::ProcessorNotFound,
             JobError::NotMade(_) => Code::StaleGeneration,

@@ -1,6 +1,5 @@
 //! Events: append them, read them back.
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -12,6 +11,7 @@ use laneway::engine::observe::LookError;
 use laneway::{EventId, Partition, Ref};
 use laneway_client::wire::{self, AppendedAs};
 
+use super::answer::Json;
 use super::body::Many;
 use super::code::Code;
 use super::error::{Failure, Result};

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header::LOCATION;
@@ -13,6 +12,7 @@ use laneway::JobId;
 use laneway::engine::job::{By, Job, JobError, Submissions, Submit, Submitted};
 use laneway_client::wire::{self, JobDraft};
 
+use super::answer::Json;
 use super::body::Many;
 use super::code::Code;
 use super::error::{Failure, Result};
@@ -61,7 +61,7 @@ pub(super) async fn submit(
     let explain = |error| explained(error, &by);
     if many == Many::Array {
         let submissions = node.engine().jobs().submit_many(&stream, submits, &by).await.map_err(explain)?;
-        return Ok(batch(&stream, submissions, explain));
+        return Ok(batch(&node, &stream, submissions, explain).await);
     }
     let submit = submits.remove(0);
     let submitted = node.engine().jobs().submit_one(&stream, submit, &by).await.map_err(explain)?;
@@ -74,7 +74,8 @@ pub(super) async fn submit(
     }
     let location = format!("/v1/jobs/{}", submitted.id);
     let location = HeaderValue::from_str(&location).expect("an id is a header value");
-    let mut response = (StatusCode::ACCEPTED, Json(receipt(&stream, &submitted))).into_response();
+    let told = receipt(&node, &stream, &submitted).await?;
+    let mut response = (StatusCode::ACCEPTED, Json(told)).into_response();
     response.headers_mut().insert(LOCATION, location);
     if let Some((name, value)) = wait.map(prefer::applied) {
         response.headers_mut().insert(name, value);
@@ -106,36 +107,46 @@ fn explained(error: JobError, by: &By) -> Failure {
     }
 }
 
-fn receipt(stream: &str, submitted: &Submitted) -> wire::JobReceipt {
+async fn receipt(node: &Node, stream: &str, submitted: &Submitted) -> Result<wire::JobReceipt> {
     use laneway::core::store::Receipt;
-    fn place(receipt: &Receipt) -> (Option<laneway::EventId>, &'static str) {
-        match receipt {
-            Receipt::New { id, .. } => (Some(*id), "waiting"),
-            Receipt::Scheduled { .. } => (None, "scheduled"),
-            Receipt::Duplicate { first: Some(first) } => place(first),
-            Receipt::Duplicate { first: None } | Receipt::Stale { .. } => (None, "waiting"),
+    let (id, status) = match &submitted.receipt {
+        Receipt::New { id, .. } => (Some(*id), "waiting".to_owned()),
+        Receipt::Scheduled { .. } => (None, "scheduled".to_owned()),
+        // The job was made before, so it may be anywhere on its way by now.
+        Receipt::Duplicate { .. } | Receipt::Stale { .. } => {
+            let there = node.engine().jobs().detail(submitted.id).await?;
+            (there.reference.map(|there| there.id), there.job.status.status().to_string())
         }
-    }
-    let (id, status) = place(&submitted.receipt);
-    wire::JobReceipt {
+    };
+    Ok(wire::JobReceipt {
         id: submitted.id.to_string(),
         reference: id.map(|id| convert::reference(stream, submitted.partition, id)),
-        status: status.to_owned(),
-    }
+        status,
+    })
 }
 
-fn batch(stream: &str, submissions: Submissions, explain: impl Fn(JobError) -> Failure) -> Response {
-    let mut failed = 0;
+async fn batch(
+    node: &Node,
+    stream: &str,
+    submissions: Submissions,
+    explain: impl Fn(JobError) -> Failure,
+) -> Response {
     let batch = submissions.batch.map(|batch| batch.to_string());
-    let jobs = submissions.jobs.into_iter().map(|submitted| match submitted {
-        Ok(submitted) => wire::BatchedJob::accepted(receipt(stream, &submitted)),
-        Err(error) => {
-            failed += 1;
-            wire::BatchedJob::refused(explain(error).problem())
-        }
-    });
-    let jobs: Vec<wire::BatchedJob> = jobs.collect();
-    let status = if failed == 0 { StatusCode::ACCEPTED } else { StatusCode::MULTI_STATUS };
+    let mut jobs = Vec::with_capacity(submissions.jobs.len());
+    let mut status = StatusCode::ACCEPTED;
+    for submitted in submissions.jobs {
+        let told = match submitted {
+            Ok(submitted) => receipt(node, stream, &submitted).await,
+            Err(error) => Err(explain(error)),
+        };
+        jobs.push(match told {
+            Ok(receipt) => wire::BatchedJob::accepted(receipt),
+            Err(failure) => {
+                status = StatusCode::MULTI_STATUS;
+                wire::BatchedJob::refused(failure.problem())
+            }
+        });
+    }
     (status, Json(wire::JobReceipts { batch, jobs })).into_response()
 }
 

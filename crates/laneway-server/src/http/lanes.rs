@@ -1,6 +1,5 @@
 //! Lanes: look at one, and steer it.
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -12,6 +11,7 @@ use laneway::{EventId, Partition};
 use laneway_client::wire;
 use std::time::Duration;
 
+use super::answer::Json;
 use super::code::Code;
 use super::error::{Failure, Result};
 use super::query::Query;
@@ -219,15 +219,17 @@ fn processor_of(info: &StreamInfo, named: Option<&str>) -> Result<String> {
         (Some(named), _) if names.contains(&named) => Ok(named.to_owned()),
         (Some(named), _) => {
             let detail = format!(
-                "processor {named:?} does not process stream {:?}; those that do: {names:?}",
-                info.name
+                "processor {named:?} does not process stream {:?}; those that do: {}",
+                info.name,
+                names.join(", ")
             );
             Err(Failure::new(Code::ProcessorNotFound, detail))
         }
         (None, [only]) => Ok((*only).to_owned()),
+        (None, []) => Err(Failure::no_processor(&info.name)),
         (None, _) => {
             let detail =
-                format!("stream {:?} has {} processors, name one of them: {names:?}", info.name, names.len());
+                format!("stream {:?} has processors {}: name one of them", info.name, names.join(", "));
             Err(Failure::new(Code::ProcessorRequired, detail))
         }
     }

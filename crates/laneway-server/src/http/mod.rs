@@ -4,6 +4,7 @@
 //! its limits, `wire` is the only conversion between what is sent and what is inside, `error` the only map from errors
 //! to statuses, `openapi` the description made from all of it.
 
+mod answer;
 mod body;
 mod claims;
 mod code;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -10,6 +9,7 @@ use laneway::engine::log::CatalogueError;
 use laneway::engine::{ProcessorView, Registration};
 use laneway_client::wire;
 
+use super::answer::Json;
 use super::code::Code;
 use super::error::{Failure, Result};
 use super::{body, wire as convert};

@@ -1,12 +1,12 @@
 //! Streams: create, change, look at, remove.
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use laneway::engine::log::CatalogueError;
 use laneway_client::wire;
 
+use super::answer::Json;
 use super::code::Code;
 use super::error::{Failure, Result};
 use super::{body, wire as convert};

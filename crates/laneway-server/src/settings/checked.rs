@@ -8,6 +8,9 @@ use laneway::core::period;
 use super::listen;
 use crate::args::{DevArgs, ServeArgs};
 
+/// The variable that says where to listen.
+pub(crate) const LISTEN: &str = "LANEWAY_HTTP_LISTEN";
+
 /// What `laneway serve` was asked to do.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Serve {
@@ -65,12 +68,14 @@ impl Serve {
 }
 
 impl Dev {
-    pub(crate) fn check(args: DevArgs) -> Result<Self, Faults> {
+    /// What was typed goes before what the environment says.
+    pub(crate) fn check(args: DevArgs, environment: Option<&str>) -> Result<Self, Faults> {
         let mut faults = Vec::new();
-        let listen = match (&args.port, &args.listen) {
-            (Some(port), _) => listen::check_port("--port", port),
-            (None, Some(address)) => listen::check("--listen", address),
-            (None, None) => Ok(listen::DEFAULT),
+        let listen = match (&args.port, &args.listen, environment) {
+            (Some(port), ..) => listen::check_port("--port", port),
+            (None, Some(address), _) => listen::check("--listen", address),
+            (None, None, Some(address)) => listen::check(LISTEN, address),
+            (None, None, None) => Ok(listen::DEFAULT),
         };
         let listen = listen.map_err(|fault| faults.push(fault)).ok();
         let handler = match args.handler.first() {
@@ -115,8 +120,22 @@ mod tests {
         let handler = vec!["python3".to_owned(), "handler.py".to_owned()];
         let timeout = Some("30s".to_owned());
         let args = DevArgs { fresh: false, port: None, listen: None, timeout, handler: handler.clone() };
-        let checked = Dev::check(args).unwrap();
+        let checked = Dev::check(args, None).unwrap();
         let exec = Handler::Exec { command: handler, timeout: Some(Duration::from_secs(30)) };
         assert_eq!((checked.listen, checked.handler), (listen::DEFAULT, exec));
+    }
+
+    #[test]
+    fn what_is_typed_goes_before_the_environment() {
+        let check = |port: Option<&str>, environment| {
+            let port = port.map(str::to_owned);
+            let args = DevArgs { fresh: false, port, listen: None, timeout: None, handler: Vec::new() };
+            Dev::check(args, environment).map(|dev| dev.listen.port())
+        };
+        assert_eq!(check(Some("7071"), Some("127.0.0.1:9000")), Ok(7071));
+        assert_eq!(check(None, Some("127.0.0.1:9000")), Ok(9000));
+        assert_eq!(check(None, None), Ok(7070));
+        let Faults(faults) = check(None, Some("nowhere")).unwrap_err();
+        assert!(faults[0].starts_with("LANEWAY_HTTP_LISTEN \"nowhere\""), "{faults:?}");
     }
 }

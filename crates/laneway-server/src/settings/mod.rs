@@ -3,4 +3,4 @@
 mod checked;
 mod listen;
 
-pub(crate) use checked::{Dev, Faults, Handler, Serve};
+pub(crate) use checked::{Dev, Faults, Handler, LISTEN, Serve};

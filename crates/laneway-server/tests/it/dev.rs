@@ -99,7 +99,7 @@ async fn a_parked_lane_goes_on_after_its_head_is_skipped() {
     paste(format!("curl -s --json '{{\"key\":\"bad\",\"data\":0}}' {url}/v1/streams/orders/events"));
     program.line("bad #1  parked: ").await;
     let skipped = paste(format!("curl -s --json '{{\"key\":\"bad\"}}' {url}/v1/streams/orders/lanes/skip"));
-    assert_eq!(skipped, r#"{"count":1,"applied":true}"#);
+    assert_eq!(skipped, "{\"count\":1,\"applied\":true}\n");
     let lane = program.client().lane("orders", b"bad").await.unwrap();
     assert_eq!((lane.processors[0].status.as_str(), lane.pending), ("idle", 0));
     let event = program.client().event("orders", lane.partition, 1).await.unwrap();

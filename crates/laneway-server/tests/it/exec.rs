@@ -114,12 +114,28 @@ async fn a_handler_that_takes_too_long_is_ended_with_all_it_started() {
     program.stop().await;
 }
 
+/// It holds the output open: a lane that waited for it would stand until the daemon ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_a_handler_leaves_behind_does_not_hold_up_its_lane() {
+    let folder = tempfile::tempdir().unwrap();
+    // The pipe says when the daemon has left the group; its own end comes with the pipe's reader below.
+    let handler =
+        "mkfifo gone stay; setsid sh -c 'echo $$ > daemon; : > gone; : < stay' & : < gone; echo said";
+    let program = Program::dev(folder.path(), &["--", "sh", "-c", handler]).await;
+    let ended = submit(&program, job("d", &1)).await;
+    assert_eq!((ended.status.as_str(), ended.result.unwrap().get()), ("done", "\"said\""));
+    let daemon = std::fs::read_to_string(folder.path().join("daemon")).unwrap();
+    assert!(is_alive(&daemon), "the daemon lives, so the output was open all the time");
+    std::fs::OpenOptions::new().write(true).open(folder.path().join("stay")).unwrap();
+    program.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_that_never_stops_talking_is_ended_and_parked() {
     let folder = tempfile::tempdir().unwrap();
     let program = Program::dev(folder.path(), &["--", "sh", "-c", "while :; do echo more; done"]).await;
     let job = submit(&program, job("loud", &1)).await;
     assert_eq!((job.status.as_str(), job.attempt), ("parked", 1));
-    assert!(job.error.unwrap().contains("more than 1048576 bytes"));
+    assert!(job.error.unwrap().contains("more than 16777216 bytes"));
     program.stop().await;
 }

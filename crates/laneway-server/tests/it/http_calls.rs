@@ -206,6 +206,10 @@ async fn an_idempotency_key_makes_one_job_of_many_tries() {
     assert_eq!(refused.code(), Some("idempotency_conflict"));
     let done = client.submit("orders", &job, Some(Duration::from_secs(20)), Some("k1")).await.unwrap();
     assert!(matches!(done, Submission::Settled(job) if job.id == ids[0] && job.status == "done"));
+    let again = client.submit("orders", &job, None, Some("k1")).await.unwrap();
+    assert!(
+        matches!(again, Submission::Accepted(receipt) if receipt.id == ids[0] && receipt.status == "done")
+    );
     assert_eq!(client.lane("orders", b"ann").await.unwrap().last_seq, 1);
     program.stop().await;
 }

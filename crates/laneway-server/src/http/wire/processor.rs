@@ -8,7 +8,7 @@ use laneway::{EventId, StartAt};
 use laneway_client::wire;
 
 use super::time::{date, date_of, length};
-use crate::http::error::Result;
+use crate::http::error::{Failure, Result};
 use laneway::core::period::text as length_text;
 
 /// What a processor is to be; what is left out has its default.
@@ -52,7 +52,10 @@ pub(crate) fn settings_in(asked: &wire::ProcessorSettings) -> Result<ProcessorSe
         Some(wire::Start::At(word)) => match word.as_str() {
             "beginning" => StartAt::Beginning,
             "end" => StartAt::End,
-            text => StartAt::Time(date("start", text)?),
+            text => StartAt::Time(date("start", text).map_err(|_| {
+                let known = "\"beginning\", \"end\", an id, or a date such as 2026-11-16T18:00:00Z";
+                Failure::value("start", format!("{text:?}"), known)
+            })?),
         },
     };
     Ok(settings)
