@@ -19,9 +19,9 @@ async fn app_with(cents: &[i64]) -> App {
     let app = App::new();
     let payments = app.stream::<Payment>("payments");
     app.processor("book", &payments, book).on_failure(OnFailure::DeadLetter);
-    app.start().await.unwrap();
+    app.start().await.expect("all is declared");
     for cents in cents {
-        payments.send(&Payment { account: "a1".to_owned(), cents: *cents }).await.unwrap();
+        payments.send(&Payment { account: "a1".to_owned(), cents: *cents }).await.expect("memory takes it");
     }
     app.run_until_quiet().await;
     app
