@@ -57,7 +57,7 @@
 //!
 //! # What a handler can take
 //!
-//! First what came: [`Event<T>`](Event), [`Job<T>`](Job) or [`LaneBatch<T>`](LaneBatch). Then, in any order and as
+//! First what came: [`Event<T>`](Event), [`Job<T>`](struct@Job) or [`LaneBatch<T>`](LaneBatch). Then, in any order and as
 //! needed: [`LaneState<S>`](LaneState), [`Object<O>`](Object), [`Emit<T>`](Emit), [`Ctx`], [`State<T>`](State), or a
 //! type of yours ([`extract::Extract`]).
 //!
