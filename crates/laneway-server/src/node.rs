@@ -17,14 +17,25 @@ pub(crate) const PULL: &str = "pull";
 pub(crate) struct Node {
     app: Laneway,
     desks: Arc<Mutex<HashMap<String, Arc<Desk>>>>,
-    stopping: watch::Receiver<bool>,
+    ending: watch::Receiver<Ending>,
+}
+
+/// How far the process is with its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ending {
+    /// It is not to end.
+    Not,
+    /// Nothing new is begun.
+    Stopping,
+    /// Nothing is run or decided here any more.
+    Drained,
 }
 
 impl Node {
-    /// A node; the sender says when it is about to end.
-    pub(crate) fn new(app: Laneway) -> (Self, watch::Sender<bool>) {
-        let (stop, stopping) = watch::channel(false);
-        (Self { app, desks: Arc::default(), stopping }, stop)
+    /// A node; the sender says how far its end is.
+    pub(crate) fn new(app: Laneway) -> (Self, watch::Sender<Ending>) {
+        let (end, ending) = watch::channel(Ending::Not);
+        (Self { app, desks: Arc::default(), ending }, end)
     }
 
     /// The engine, which handles bytes.
@@ -53,14 +64,23 @@ impl Node {
 
     /// Whether the process is about to end.
     pub(crate) fn is_stopping(&self) -> bool {
-        *self.stopping.borrow()
+        *self.ending.borrow() >= Ending::Stopping
     }
 
     /// Resolves when the process is about to end: whoever waits answers what there is.
     pub(crate) async fn stopping(&self) {
-        let mut stopping = self.stopping.clone();
+        self.ends(Ending::Stopping).await;
+    }
+
+    /// Resolves when this process decides nothing any more.
+    pub(crate) async fn drained(&self) {
+        self.ends(Ending::Drained).await;
+    }
+
+    async fn ends(&self, so_far: Ending) {
+        let mut ending = self.ending.clone();
         // A sender that is gone can only mean the same.
-        drop(stopping.wait_for(|stopping| *stopping).await);
+        drop(ending.wait_for(|ending| *ending >= so_far).await);
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::http;
-use crate::node::Node;
+use crate::node::{Ending, Node};
 use crate::seam;
 
 /// How long runs may take to finish.
@@ -20,14 +20,15 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// Serves an app until `end` has come; then lets its runs finish, and its last answers.
 ///
-/// Calls are answered while runs finish: a worker elsewhere must be able to settle what it has.
+/// Calls are answered while runs finish. What remote workers have stays theirs: it is written down, and whoever owns its
+/// partition next lets them settle it.
 pub(crate) async fn serve(
     listener: TcpListener,
     app: Laneway,
     end: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let engine = app.engine().clone();
-    let (node, stop) = Node::new(app);
+    let (node, ending) = Node::new(app);
     let (close, closed) = oneshot::channel::<()>();
     // Answers are small and waited for.
     let listener = listener.tap_io(|connection| {
@@ -41,8 +42,9 @@ pub(crate) async fn serve(
     });
     let ended = async {
         end.await;
-        stop.send_replace(true);
+        ending.send_replace(Ending::Stopping);
         engine.drain(DRAIN).await;
+        ending.send_replace(Ending::Drained);
         drop(close);
         seam::pass(LAST_ANSWERS).await;
         tracing::warn!("connections were cut that took too long to end");

@@ -80,6 +80,9 @@ impl Seat {
             };
         }
         let token = token.clone();
+        if self.is_draining() {
+            return left_to_the_next_owner(token.lane);
+        }
         if self.book.len_of(&token.lane) > 0 {
             // What runs in the lane is not this claim, or it is just being settled.
             let settling = self.book.running_of(&token.lane).is_some_and(|running| running.has_ended());
@@ -107,6 +110,9 @@ impl Seat {
         if let Some(progress) = self.claimed_here(token) {
             let extended = progress.extend(token.nonce, expires);
             return if extended { APPLIED } else { refused(Refused::ClaimLost) };
+        }
+        if self.is_draining() {
+            return left_to_the_next_owner(token.lane.clone());
         }
         let Some(view) = wish.lane.as_ref().filter(|_| self.book.len_of(&token.lane) == 0) else {
             return refused(Refused::ClaimLost);
@@ -219,6 +225,11 @@ impl Seat {
             self.answer(number, Answer::Applied);
         }
     }
+}
+
+/// Claims that were handed over are not this owner's to decide about: the request stays filed for the next one.
+fn left_to_the_next_owner(lane: LaneName) -> Verdict {
+    Verdict::PutOff(Until::Lane(lane))
 }
 
 /// The claim of this token as an owner before has written it, while its lease lasts.

@@ -92,7 +92,9 @@ impl Outcome {
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// The claim is not this worker's any more; what it did counts for nothing.
-    #[error("the claim was lost: its lease ended, its event was cancelled, or its node came to a bad end")]
+    #[error(
+        "the claim is not open: its lease ended, its event was cancelled, its node came to a bad end, or it was settled before its node's last start"
+    )]
     Lost,
     /// The token or the answer is not what it must be.
     #[error(transparent)]

@@ -39,7 +39,7 @@ impl Refused {
         (Self::SuccessorsDone, "successors_done"),
         (Self::EarlierDead, "earlier_dead"),
         (Self::WholeLane, "whole_lane"),
-        (Self::Running, "running"),
+        (Self::Running, "event_running"),
         (Self::ClaimLost, "claim_lost"),
         (Self::Malformed, "malformed"),
     ];

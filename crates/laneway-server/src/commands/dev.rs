@@ -8,12 +8,12 @@ use laneway::engine::handler::Handler as EngineHandler;
 use laneway::engine::{Engine, Registration};
 
 use super::run::CommandError;
-use super::serve::{listen, stop_at_next};
+use super::serve::listen;
 use crate::dev::{Banner, Demo, Exec, RunLines, empty_folder, policy};
 use crate::node::resume_pull;
 use crate::serve::serve;
 use crate::settings::{Dev, Handler};
-use crate::signals::Signals;
+use crate::signals::End;
 use crate::terminal::{Terminal, say};
 
 /// Where the store is, from the folder that the command was typed in.
@@ -22,8 +22,7 @@ const STREAM: &str = "orders";
 /// One name, whatever runs the events, so that one's own handler goes on where the demo was.
 const PROCESSOR: &str = "demo";
 
-pub(super) async fn run(settings: Dev) -> Result<(), CommandError> {
-    let mut signals = Signals::new()?;
+pub(super) async fn run(settings: Dev, end: End) -> Result<(), CommandError> {
     let (handler, word) = handler_of(&settings.handler)?;
     let listener = listen(settings.listen, "--port 7071, or --port 0 for any").await?;
     if settings.fresh {
@@ -50,10 +49,9 @@ pub(super) async fn run(settings: Dev) -> Result<(), CommandError> {
     resume_pull(&engine).await?;
     engine.start_upkeep();
     say("ready");
-    serve(listener, app, async move {
-        signals.next().await;
+    serve(listener, app, async {
+        drop(end.await);
         say("stopping: what runs may finish; Ctrl-C again does not wait for it");
-        stop_at_next(signals);
     })
     .await?;
     say("stopped; nothing is lost");

@@ -1,6 +1,7 @@
 //! Runs a command and says how it ended: with the exit code, and with words if it failed.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use tracing_subscriber::filter::LevelFilter;
 
@@ -8,9 +9,14 @@ use super::{dev, serve};
 use crate::args::{Args, Command};
 use crate::http::chain;
 use crate::settings::{Dev, Faults, LISTEN, Serve};
+use crate::signals::Signals;
 
 /// Wrong usage.
 const USAGE: u8 = 2;
+/// Ended at once: what was not settled runs again at the next start.
+const INTERRUPTED: u8 = 130;
+/// How long tasks that do not give way may hold up the end.
+const LAST_TASKS: Duration = Duration::from_secs(1);
 
 /// Why a command failed.
 pub(super) type CommandError = Box<dyn std::error::Error + Send + Sync>;
@@ -36,22 +42,31 @@ pub(crate) fn run(args: Args) -> ExitCode {
         .with_max_level(LevelFilter::WARN)
         .with_ansi(false)
         .init();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let ended = runtime.map_err(CommandError::from).and_then(|runtime| {
-        runtime.block_on(async {
-            match checked {
-                Checked::Dev(settings) => Box::pin(dev::run(settings)).await,
-                Checked::Serve(settings) => Box::pin(serve::run(settings)).await,
-            }
-        })
-    });
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
+    match until_ended(checked) {
+        Ok(Some(())) => ExitCode::SUCCESS,
+        Ok(None) => ExitCode::from(INTERRUPTED),
         Err(error) => {
             complain(&chain(&*error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Answers nothing when a second signal did not wait for the end.
+fn until_ended(checked: Checked) -> Result<Option<()>, CommandError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let ended = runtime.block_on(async {
+        let signals = Signals::new()?;
+        let command = |end| async {
+            match checked {
+                Checked::Dev(settings) => Box::pin(dev::run(settings, end)).await,
+                Checked::Serve(settings) => Box::pin(serve::run(settings, end)).await,
+            }
+        };
+        signals.end(command).await.transpose()
+    });
+    runtime.shutdown_timeout(LAST_TASKS);
+    ended
 }
 
 enum Checked {

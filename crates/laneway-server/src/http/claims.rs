@@ -114,17 +114,17 @@ pub(super) async fn settle(
     let asked: wire::Settle = body::object(&headers, body).await?;
     bounded("settlements", asked.settlements.len())?;
     let desk = desk(&node, &processor).await?;
-    let settlements = asked.settlements.into_iter().map(|settlement| one(&desk, settlement));
+    let settlements = asked.settlements.into_iter().map(|settlement| one(&node, &desk, settlement));
     let settlements = futures::future::join_all(settlements).await;
     Ok(Json(wire::SettleAnswers { settlements }))
 }
 
-async fn one(desk: &Desk, settlement: wire::Settlement) -> wire::SettleAnswer {
+async fn one(node: &Node, desk: &Desk, settlement: wire::Settlement) -> wire::SettleAnswer {
     let claim = settlement.claim.clone();
     let settled = async {
         let token: ClaimToken = claim.parse().map_err(ClaimError::from).map_err(refused)?;
         let answer = convert::answer(&settlement, &token.events)?;
-        desk.settle(&claim, answer).await.map_err(refused)
+        decided(node, desk.settle(&claim, answer)).await
     };
     match settled.await {
         Ok(Settlement::Accepted) => {
@@ -142,6 +142,15 @@ async fn one(desk: &Desk, settlement: wire::Settlement) -> wire::SettleAnswer {
             let code = Some(code.name().to_owned());
             wire::SettleAnswer { claim, accepted: false, already: false, code, detail: Some(detail) }
         }
+    }
+}
+
+/// What came of a claim; nobody decides it here once the process is drained.
+async fn decided<A>(node: &Node, decision: impl Future<Output = Result<A, ClaimError>>) -> Result<A> {
+    tokio::select! {
+        biased;
+        decided = decision => decided.map_err(refused),
+        () = node.drained() => Err(refused(ClaimError::Undecided)),
     }
 }
 
@@ -172,12 +181,12 @@ pub(super) async fn extend(
     bounded("claims", asked.claims.len())?;
     let lease = lease(&asked.lease)?;
     let desk = desk(&node, &processor).await?;
-    let claims = asked.claims.into_iter().map(|claim| extended(&desk, claim, lease));
+    let claims = asked.claims.into_iter().map(|claim| extended(&node, &desk, claim, lease));
     Ok(Json(wire::ExtendedClaims { claims: futures::future::join_all(claims).await }))
 }
 
-async fn extended(desk: &Desk, claim: String, lease: Duration) -> wire::ExtendedClaim {
-    match desk.extend(&claim, lease).await.map_err(refused) {
+async fn extended(node: &Node, desk: &Desk, claim: String, lease: Duration) -> wire::ExtendedClaim {
+    match decided(node, desk.extend(&claim, lease)).await {
         Ok(expires) => {
             let expires_at = Some(convert::date_of(convert::due(laneway::core::Due::Steady(expires))));
             wire::ExtendedClaim { claim, accepted: true, expires_at, code: None, detail: None }

@@ -62,6 +62,7 @@ codes! {
     AlreadyFinished "already_finished" CONFLICT false "the job has ended",
     JobUnfinished "job_unfinished" CONFLICT true "the job has not ended",
     NothingWaits "nothing_waits" CONFLICT false "nothing waits in the lane",
+    EventRunning "event_running" CONFLICT true "the event runs",
     NotPull "not_pull" CONFLICT false "no worker can claim from this processor",
     ClaimLost "claim_lost" CONFLICT false "the claim is not the worker's any more",
     JobGone "job_gone" GONE false "the job is forgotten",

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use laneway::core::{Conflict, ConflictReason, FullReason, Refusal, StoreError};
 use laneway::engine::DefineError;
 use laneway::engine::job::JobError;
-use laneway::engine::lane::OperateError;
+use laneway::engine::lane::{OperateError, Refused};
 use laneway::engine::log::{AppendError, CatalogueError};
 use laneway::engine::observe::LookError;
 use laneway_client::Problem;
@@ -231,6 +231,20 @@ impl From<OperateError> for Failure {
             OperateError::Catalogue(error) => error.into(),
             OperateError::Store(error) => error.into(),
         }
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(why: Refused) -> Self {
+        let code = match why {
+            Refused::Running => Code::EventRunning,
+            Refused::ClaimLost => Code::ClaimLost,
+            // No call asks for what these are answers to.
+            Refused::SuccessorsDone | Refused::EarlierDead | Refused::WholeLane | Refused::Malformed => {
+                Code::Internal
+            }
+        };
+        Self::new(code, why.reason())
     }
 }
 

@@ -5,7 +5,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use laneway::core::store::{Entry, Read, ReadFrom};
 use laneway::core::{Key, StreamInfo};
-use laneway::engine::lane::Filed;
+use laneway::engine::lane::{Answer, Filed};
 use laneway::engine::observe::{LaneStanding, ProcessorStanding};
 use laneway::{EventId, Partition};
 use laneway_client::wire;
@@ -188,7 +188,11 @@ async fn ask(
     let info = node.engine().catalogue().stream(stream).await?;
     let processor = processor_of(&info, asked.processor.as_deref())?;
     let filed = file(node, stream, &processor, &key, wish).await?;
-    let applied = node.engine().operator().wait(&[filed], APPLIED_WITHIN).await?;
+    let applied = match node.engine().operator().answer(filed, APPLIED_WITHIN).await? {
+        Some(Answer::Refused(why)) => return Err(why.into()),
+        Some(Answer::Applied | Answer::Already) => true,
+        None => false,
+    };
     let status = if applied { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(wire::Count { count: 1, applied })))
 }

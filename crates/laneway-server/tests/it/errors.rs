@@ -7,7 +7,7 @@ use http::header::{CONTENT_TYPE, HOST, HeaderName, ORIGIN};
 use laneway_client::Client;
 use serde_json::{Value, json};
 
-use crate::program::Program;
+use crate::program::{Program, paste};
 use crate::seam;
 
 /// Codes of faults that no call can cause from outside; the map in `http/error.rs` has tests of its own for them.
@@ -74,7 +74,7 @@ async fn every_code_is_documented_and_provoked() {
     jobs(&mut provoked).await;
     let mut all = provoked.codes;
     // Provoked in `serve`, where a server is about to end, in `claims`, and below.
-    all.extend(["claim_lost", "shutting_down", "not_pull"].map(str::to_owned));
+    all.extend(["claim_lost", "event_running", "shutting_down", "not_pull"].map(str::to_owned));
     all.extend(FROM_INSIDE.map(str::to_owned));
     assert_eq!(all, documented());
     program.stop().await;
@@ -138,7 +138,7 @@ async fn callers(provoked: &mut Provoked) {
     // By curl: our client always says JSON.
     let line =
         format!("curl -s -H 'Content-Type: text/plain' -d '{{}}' {}{EVENTS}", provoked.client.address());
-    let answer: Value = serde_json::from_str(&crate::program::paste(line)).unwrap();
+    let answer: Value = serde_json::from_str(&paste(line)).unwrap();
     assert_eq!(answer["code"], "unsupported_media_type", "{answer}");
     provoked.codes.insert("unsupported_media_type".to_owned());
     let foreign = [(HOST, "evil.example:7070")];
@@ -240,5 +240,22 @@ async fn no_worker_claims_from_a_handler_of_our_own() {
     let program = Program::dev(folder.path(), &[]).await;
     let refused = program.client().claim("demo", &Default::default()).await.unwrap_err();
     assert_eq!(refused.code(), Some("not_pull"));
+    program.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_is_not_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    paste(format!("mkfifo {}/go", folder.path().display()));
+    let program = Program::dev(folder.path(), &["--", "sh", "-c", ": < go"]).await;
+    let mut provoked = Provoked { client: program.client(), codes: BTreeSet::new() };
+    let lane = r#"{"key":"long"}"#;
+    provoked.client.append("orders", &[serde_json::from_str(lane).unwrap()]).await.unwrap();
+    program.line("long #1  start").await;
+    let skip = "/v1/streams/orders/lanes/skip";
+    provoked.check(Method::POST, skip, lane, "event_running", "cancel it instead").await;
+    // Ends the handler, which reads the pipe.
+    std::fs::OpenOptions::new().write(true).open(folder.path().join("go")).unwrap();
+    program.line("long #1  done").await;
     program.stop().await;
 }

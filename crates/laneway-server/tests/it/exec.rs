@@ -7,7 +7,7 @@ use laneway_client::wire::{EventDraft, Job, JobDraft, json};
 use serde::Serialize;
 use std::time::Duration;
 
-use crate::program::Program;
+use crate::program::{Program, is_alive};
 use crate::seam;
 
 const WAIT: Option<Duration> = Some(Duration::from_secs(30));
@@ -92,12 +92,6 @@ async fn exit_codes_of_a_python_handler_decide_what_comes_next() {
     program.line("c #1  parked: exit 65: poison!").await;
     program.line("b #1  start  attempt 2").await;
     program.stop().await;
-}
-
-fn is_alive(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    // A zombie that its new parent has not collected yet runs nothing any more.
-    !stat.is_empty() && !stat.contains(") Z ")
 }
 
 #[tokio::test(flavor = "multi_thread")]

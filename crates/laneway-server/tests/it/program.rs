@@ -149,3 +149,10 @@ pub(crate) fn paste(line: impl AsRef<OsStr>) -> String {
     assert!(output.status.success(), "{:?}: {output:?}", line.as_ref());
     String::from_utf8(output.stdout).unwrap()
 }
+
+/// Whether a process runs.
+pub(crate) fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    // A zombie that its new parent has not collected yet runs nothing any more.
+    !stat.is_empty() && !stat.contains(") Z ")
+}
