@@ -66,7 +66,7 @@ impl Seat {
     /// When a batch over lanes that is not full runs all the same.
     pub(crate) fn next_by_batch(&mut self, now: Now) -> Option<Steady> {
         let (_, _, within) = self.batch_wait()?;
-        if !self.can_start() {
+        if !self.can_start(now) {
             self.lanes_since = None;
         }
         // One whose time is over waits for a place, which wakes it.

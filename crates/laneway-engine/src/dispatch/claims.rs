@@ -13,7 +13,7 @@ use hashbrown::HashSet;
 use laneway_core::store::{Entry, LaneView, Page};
 use laneway_core::{Block, Claim, Due, LaneName, LaneRecord, Nonce, Steady};
 
-use super::fetch::Wish;
+use super::fetch::{Siding, Wish};
 use super::queue::Until;
 use super::requests::{ALREADY, APPLIED, Verdict, refused};
 use super::seat::{ActiveLane, Seat};
@@ -75,7 +75,7 @@ impl Seat {
             let when_durable = WhenDurable::for_request(wish.row.number);
             // Its run ends with this answer, and the commit of that answers the request.
             return match progress.settle(token.nonce, LaneAnswer { when_durable, ..answer }) {
-                Ok(()) => Verdict::Follows(Until::Lane(token.lane.clone())),
+                Ok(()) => Verdict::Follows,
                 Err(_) => refused(Refused::ClaimLost),
             };
         }
@@ -134,9 +134,9 @@ impl Seat {
     }
 
     /// Brings a claimed lane into memory as what it is: a run of its first events.
-    fn take_over(&mut self, view: LaneView, page: Page, through: u64, now: Now) -> Option<ActiveLane> {
+    fn take_over(&mut self, view: LaneView, siding: Siding, through: u64, now: Now) -> Option<ActiveLane> {
         let (lane, attempts) = (view.record.lane.clone(), view.record.attempts);
-        self.load_lane(view, page, now);
+        self.load_lane(view, siding, now);
         let turn = self.book.start_lane(&lane)?;
         let mut also = self.book.behind(&lane, usize::MAX);
         also.retain(|(_, waiting)| waiting.event.id.0 <= through);
@@ -144,16 +144,16 @@ impl Seat {
     }
 
     /// The lease of a written claim is over: its run failed.
-    pub(super) fn lapse(&mut self, env: &Env, view: LaneView, page: Page, now: Now) {
-        let first = page.entries.iter().find_map(|entry| match entry {
+    pub(super) fn lapse(&mut self, env: &Env, view: LaneView, siding: Siding, now: Now) {
+        let first = siding.events.entries.iter().find_map(|entry| match entry {
             Entry::Event(event) => Some(event.id),
             Entry::Superseded { .. } => None,
         });
         if first != view.record.head {
             // What the worker had was superseded meanwhile.
-            return self.load_lane(view, page, now);
+            return self.load_lane(view, siding, now);
         }
-        let Some(active) = self.take_over(view, page, 0, now) else { return };
+        let Some(active) = self.take_over(view, siding, 0, now) else { return };
         let failure = Failure { error: LEASE_ENDED.to_owned(), retry: Retry::ByPolicy };
         let failing = Arc::clone(&active.turn.payload);
         let failed = Failed { failing, attempts: active.attempt, failure, started_at: now.calendar };

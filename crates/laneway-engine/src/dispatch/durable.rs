@@ -25,6 +25,10 @@ impl Seat {
         if self.gathering.is_empty() {
             return None;
         }
+        if self.stage == Stage::Leaving {
+            // Something came after the commit that said so: the last one counts.
+            self.gathering.clean();
+        }
         let (commit, after) = self.gathering.take(self.id, self.fence, id());
         let lanes = commit.lanes.iter().map(|change| change.lane.clone()).collect();
         self.in_flight = Some(InFlight { after, lanes, next_due: self.next_due.take() });
@@ -93,13 +97,12 @@ impl Seat {
     }
 
     /// A lane that has come to the end of what is in memory of its siding gets more of it.
-    fn want_more(&mut self, lane: &LaneName) {
-        let Some(memo) = self.book.memo(lane) else { return };
-        let paused =
-            memo.record.as_ref().is_some_and(|record| matches!(record.block, Some(Block::Paused { .. })));
-        if paused && self.book.len_of(lane) == 0 {
+    pub(super) fn want_more(&mut self, lane: &LaneName) {
+        let Some(memo) = self.book.memo(lane).filter(|_| self.book.len_of(lane) == 0) else { return };
+        let block = memo.record.as_ref().and_then(|record| record.block.as_ref());
+        if matches!(block, Some(Block::Paused { .. })) {
             self.book.forget(lane);
-        } else if memo.more && self.book.len_of(lane) == 0 {
+        } else if memo.more {
             self.wanted_lanes.push_back(lane.clone());
         }
     }

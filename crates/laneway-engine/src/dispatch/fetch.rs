@@ -17,21 +17,56 @@ use super::loading::SIDING_CHUNK;
 use super::turns::is_due;
 use crate::commit::{Prepared, prepare};
 use crate::handler::{ClaimToken, LaneAnswer, decode_answer};
-use crate::lane::name_of;
+use crate::lane::{name_of, size_of};
 use crate::service::Now;
 
 /// Lanes looked at in one go.
 const DUE_MAX: usize = 256;
-/// How far ahead the next due lane is looked for; beyond it, it is looked for again.
+/// How far ahead the next due lane is looked for; what is due beyond it is found when it is looked for again.
 const DUE_WITHIN: Duration = Duration::from_secs(24 * 3_600);
+/// When it is looked again for lanes that are due and were not loaded.
+const DUE_AGAIN: Duration = Duration::from_millis(10);
 
 /// Parked lanes that run again when a halt ends; the others need a resume of their own.
 const PARKED_MAX: usize = 1_000;
 
+/// The beginning of a lane's siding.
+#[derive(Debug)]
+pub(crate) struct Siding {
+    pub(crate) events: Page,
+    /// Whether it goes on in the store.
+    pub(crate) more: bool,
+}
+
+/// How much may be loaded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) events: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Room {
+    const ALL: Self = Self { events: usize::MAX, bytes: usize::MAX };
+
+    pub(crate) fn is_none(self) -> bool {
+        self.events == 0 || self.bytes == 0
+    }
+
+    /// What is left beside this page.
+    fn beside(self, page: &Page) -> Self {
+        Self {
+            events: self.events.saturating_sub(page.entries.len()),
+            bytes: self.bytes.saturating_sub(bytes_of(page)),
+        }
+    }
+}
+
 /// Lanes that come back into memory.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    pub(crate) lanes: Vec<(LaneView, Page)>,
+    pub(crate) lanes: Vec<(LaneView, Siding)>,
+    /// Those for which there was no room.
+    pub(crate) left: Vec<LaneName>,
     pub(crate) wanted: Wanted,
     /// When to look for due lanes again.
     pub(crate) next_due: Option<Due>,
@@ -49,12 +84,14 @@ pub(crate) enum Wanted {
 #[derive(Debug)]
 pub(crate) struct Wish {
     pub(crate) row: RequestRow,
+    /// It is the first with a higher number than this.
+    pub(crate) fetched_after: u64,
     /// The record of the lane it names, or of the event it names.
     pub(crate) lane: Option<LaneView>,
     /// The event it names, if it is still in the log.
     pub(crate) event: Option<Entry>,
     /// The first events of the lane's siding.
-    pub(crate) siding: Page,
+    pub(crate) siding: Siding,
     /// Dead letters it may be about, by id.
     pub(crate) dead: Vec<DeadLetter>,
     /// Whether the event it names is in a siding, at whatever place.
@@ -62,7 +99,7 @@ pub(crate) struct Wish {
     /// The last event of the lane it names.
     pub(crate) last_of_lane: Option<EventId>,
     /// Parked lanes, for the end of a halt.
-    pub(crate) parked: Vec<LaneName>,
+    pub(crate) parked: Vec<LaneRecord>,
     /// How the event it names has ended, other than done.
     pub(crate) ended: Option<Terminal>,
     /// The claim it names.
@@ -74,12 +111,13 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    fn new(row: RequestRow) -> Self {
+    pub(crate) fn new(row: RequestRow, fetched_after: u64) -> Self {
         Self {
             row,
+            fetched_after,
             lane: None,
             event: None,
-            siding: no_page(),
+            siding: Siding { events: no_page(), more: false },
             dead: Vec::new(),
             sided: false,
             last_of_lane: None,
@@ -101,8 +139,13 @@ pub(crate) fn plain(lane: LaneName) -> LaneView {
     LaneView { record: LaneRecord::new(lane), state: None, siding: Vec::new() }
 }
 
-/// Loads these lanes with the beginning of their sidings.
-pub(crate) async fn load_named(store: &dyn Store, seat: SeatId, names: Vec<LaneName>) -> Result<Loaded> {
+/// Loads these lanes with the beginning of their sidings, as far as there is room.
+pub(crate) async fn load_named(
+    store: &dyn Store,
+    seat: SeatId,
+    names: Vec<LaneName>,
+    room: Room,
+) -> Result<Loaded> {
     let select = LaneSelect::Names(names.clone());
     let mut views = store.lanes(Lanes { seat, select, siding: SIDING_CHUNK }).await?;
     // A lane without record and state has an empty siding: it is plain.
@@ -111,55 +154,87 @@ pub(crate) async fn load_named(store: &dyn Store, seat: SeatId, names: Vec<LaneN
             views.push(plain(name));
         }
     }
-    let mut lanes = Vec::with_capacity(views.len());
-    for view in views {
-        let page = events(store, seat, view.siding.clone()).await?;
-        lanes.push((view, page));
-    }
-    Ok(Loaded { lanes, wanted: Wanted::ByName, next_due: None })
+    let (lanes, left) = with_sidings(store, seat, views, room).await?;
+    Ok(Loaded { lanes, left, wanted: Wanted::ByName, next_due: None })
 }
 
-/// Loads the lanes whose time has come, and says when the next one's comes.
-pub(crate) async fn load_due(store: &dyn Store, seat: SeatId, now: Now) -> Result<Loaded> {
+/// Loads the lanes whose time has come, as far as there is room, and says when the next one's comes.
+pub(crate) async fn load_due(store: &dyn Store, seat: SeatId, now: Now, room: Room) -> Result<Loaded> {
     let select = LaneSelect::Due { within: DUE_WITHIN, limit: DUE_MAX };
     let views = store.lanes(Lanes { seat, select, siding: SIDING_CHUNK }).await?;
     let due_of = |view: &LaneView| view.record.block.as_ref().and_then(Block::due);
     let next_due = views.iter().filter_map(due_of).find(|due| !is_due(*due, now));
     let all_due = views.len() == DUE_MAX && next_due.is_none();
-    let mut lanes = Vec::new();
-    for view in views.into_iter().filter(|view| due_of(view).is_some_and(|due| is_due(due, now))) {
-        let page = events(store, seat, view.siding.clone()).await?;
-        lanes.push((view, page));
-    }
-    // More of them are due than were looked at: again as soon as these have left the list.
-    let again = all_due.then_some(Due::Steady(now.steady.after(Duration::from_millis(10))));
-    Ok(Loaded { lanes, wanted: Wanted::ByTime, next_due: next_due.or(again) })
+    let due = views.into_iter().filter(|view| due_of(view).is_some_and(|due| is_due(due, now))).collect();
+    let (lanes, left) = with_sidings(store, seat, due, room).await?;
+    // More of them are due than were loaded: again as soon as these have left the list.
+    let again = (all_due || !left.is_empty()).then_some(DUE_AGAIN);
+    let next = again.or(next_due.is_none().then_some(DUE_WITHIN / 2)).map(|wait| now.steady.after(wait));
+    let next_due = next.map(Due::Steady).or(next_due);
+    Ok(Loaded { lanes, left, wanted: Wanted::ByTime, next_due })
 }
 
-/// Events by their ids, all of them, however many pages it takes.
-async fn events(store: &dyn Store, seat: SeatId, mut ids: Vec<EventId>) -> Result<Page> {
+/// Reads the beginning of every siding as long as there is room, and at least of one. Answers which were left.
+async fn with_sidings(
+    store: &dyn Store,
+    seat: SeatId,
+    views: Vec<LaneView>,
+    mut room: Room,
+) -> Result<(Vec<(LaneView, Siding)>, Vec<LaneName>)> {
+    let (mut lanes, mut left) = (Vec::with_capacity(views.len()), Vec::new());
+    for mut view in views {
+        if room.is_none() && !lanes.is_empty() {
+            left.push(view.record.lane);
+            continue;
+        }
+        let (events, unread) = events(store, seat, view.siding.clone(), room).await?;
+        room = room.beside(&events);
+        let more = view.siding.len() >= SIDING_CHUNK || unread > 0;
+        view.siding.truncate(view.siding.len() - unread);
+        lanes.push((view, Siding { events, more }));
+    }
+    Ok((lanes, left))
+}
+
+/// Events by their ids, however many pages it takes, as long as there is room; at least one page is read. Answers how many
+/// of the last ones were not.
+async fn events(store: &dyn Store, seat: SeatId, mut ids: Vec<EventId>, room: Room) -> Result<(Page, usize)> {
     let mut whole = no_page();
     while !ids.is_empty() {
+        let left = room.beside(&whole);
+        if left.is_none() && !whole.entries.is_empty() {
+            break;
+        }
         let read = Read {
             shard: seat.shard,
             from: ReadFrom::Ids(ids.clone()),
-            limit: ids.len(),
-            bytes: PAGE_BYTES_MAX,
+            limit: ids.len().min(left.events.max(1)),
+            bytes: left.bytes.clamp(1, PAGE_BYTES_MAX),
             processor: None,
             states: false,
         };
         let page = store.read(read).await?;
-        let Some(last) = page.entries.last().map(Entry::id) else { break };
+        // The log has none of them any more.
+        let Some(last) = page.entries.last().map(Entry::id) else { return Ok((whole, 0)) };
         ids.retain(|id| *id > last);
         whole.entries.extend(page.entries);
     }
-    Ok(whole)
+    Ok((whole, ids.len()))
+}
+
+fn bytes_of(page: &Page) -> usize {
+    page.entries.iter().map(|entry| if let Entry::Event(event) = entry { size_of(event) } else { 0 }).sum()
 }
 
 /// Looks up what a request is about.
-pub(crate) async fn look_up_wish(ground: &Ground, seat: SeatId, row: RequestRow) -> Result<Wish> {
+pub(crate) async fn look_up_wish(
+    ground: &Ground,
+    seat: SeatId,
+    row: RequestRow,
+    fetched_after: u64,
+) -> Result<Wish> {
     let store = &*ground.store;
-    let mut wish = Wish::new(row);
+    let mut wish = Wish::new(row, fetched_after);
     let name = match &wish.row.op {
         RequestOp::Cancel { id } => {
             let id = *id;
@@ -183,7 +258,7 @@ pub(crate) async fn look_up_wish(ground: &Ground, seat: SeatId, row: RequestRow)
     if let RequestOp::Resume { lane: None } = wish.row.op {
         let select = LaneSelect::Blocked { kind: Some(BlockKind::Parked), after: None, limit: PARKED_MAX };
         let parked = store.lanes(Lanes { seat, select, siding: 0 }).await?;
-        wish.parked = parked.into_iter().map(|view| view.record.lane).collect();
+        wish.parked = parked.into_iter().map(|view| view.record).collect();
     }
     let Some(name) = name else { return Ok(wish) };
     if let RequestOp::Redrive { .. } | RequestOp::Discard { .. } = wish.row.op {
@@ -194,9 +269,9 @@ pub(crate) async fn look_up_wish(ground: &Ground, seat: SeatId, row: RequestRow)
             wish.last_of_lane = Some(tail.id);
         }
     }
-    let loaded = load_named(store, seat, vec![name]).await?;
-    if let Some((view, page)) = loaded.lanes.into_iter().next() {
-        wish.siding = page;
+    let loaded = load_named(store, seat, vec![name], Room::ALL).await?;
+    if let Some((view, siding)) = loaded.lanes.into_iter().next() {
+        wish.siding = siding;
         wish.lane = Some(view);
     }
     look_up_answer(ground, seat, &mut wish).await;
@@ -204,8 +279,8 @@ pub(crate) async fn look_up_wish(ground: &Ground, seat: SeatId, row: RequestRow)
 }
 
 async fn look_up_event(store: &dyn Store, seat: SeatId, id: EventId, wish: &mut Wish) -> Result<()> {
-    wish.event = match events(store, seat, vec![id]).await {
-        Ok(page) => page.entries.into_iter().next(),
+    wish.event = match events(store, seat, vec![id], Room::ALL).await {
+        Ok((page, _)) => page.entries.into_iter().next(),
         Err(StoreError::Trimmed { .. }) => None,
         Err(error) => return Err(error),
     };
@@ -226,7 +301,7 @@ async fn look_up_answer(ground: &Ground, seat: SeatId, wish: &mut Wish) {
     let (Some(token), Some(answer)) = (&wish.claim, &wish.answer) else { return };
     let written = wish.lane.as_ref().and_then(|view| view.record.block.as_ref());
     if matches!(written, Some(Block::Claimed(claim)) if claim.nonce == token.nonce)
-        && let Some(events) = claimed_events(token, &wish.siding)
+        && let Some(events) = claimed_events(token, &wish.siding.events)
     {
         let (store, catalogue) = (&*ground.store, &ground.catalogue);
         let prepared = prepare(&ground.env, store, catalogue, seat.shard, &events, answer.clone()).await;

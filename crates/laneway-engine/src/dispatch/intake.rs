@@ -7,6 +7,7 @@ use laneway_core::limits::WINDOW_IDS;
 use laneway_core::store::{Entry, JobResult, LaneView, Page, Versioned};
 use laneway_core::{Block, Event, EventId, JobMark, LaneName, LaneRecord, Mode, Terminal};
 
+use super::requests::running;
 use super::seat::Seat;
 use super::settle::End;
 use crate::lane::{Waiting, name_of};
@@ -140,6 +141,7 @@ impl Seat {
         self.side_one(&lane, event.id, now);
         if is_full || more || held {
             self.book.memo_mut(&lane).more = true;
+            self.want_more(&lane);
         } else {
             self.book.push(lane, event, true, now);
         }
@@ -159,7 +161,8 @@ impl Seat {
             Some(_) if self.mode == Mode::Latest => {
                 // What was in back-off, held or parked counts as pending: the newer one frees the lane.
                 // The events themselves come back as superseded by the log, with the jobs that hang on them.
-                self.join_siding(record, event.id);
+                self.gathering.side(&lane, event.id);
+                self.gather_record(&lane, Some(LaneRecord { block: Some(running()), ..record.clone() }));
                 self.wanted_lanes.push_back(lane);
             }
             Some(_) => self.join_siding(record, event.id),
@@ -188,7 +191,7 @@ impl Seat {
 
     /// Latest mode: a newer event of a lane in memory ends what waits in it.
     fn supersede(&mut self, lane: &LaneName, winner: EventId) {
-        for waiting in self.book.evict(lane) {
+        for waiting in self.book.evict(lane).into_iter().filter(|waiting| !waiting.has_ended()) {
             self.end(lane, &waiting, End::superseded(winner));
         }
         self.end_unstarted(|turn| turn.key == *lane, End::superseded(winner));
@@ -209,7 +212,8 @@ impl Seat {
         let old = EventId(self.read_to.0 - WINDOW_IDS / 4);
         let mut holding: Vec<(LaneName, Arc<Waiting>)> = Vec::new();
         for (lane, waiting) in self.book.events() {
-            if waiting.event.id <= old && !waiting.is_sided() {
+            // One that has ended is passed by the same commit.
+            if waiting.event.id <= old && !waiting.is_sided() && !waiting.has_ended() {
                 holding.push((lane.clone(), Arc::clone(waiting)));
             }
         }

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use laneway_core::store::{Entry, JobResult, LaneView, Page};
+use laneway_core::store::{Entry, JobResult, LaneView};
 use laneway_core::{Block, EventId, LaneName, LaneRecord, Mode, Terminal};
 
-use super::fetch::{Loaded, Wanted};
+use super::fetch::{Loaded, Siding, Wanted};
 use super::seat::Seat;
 use super::settle::End;
 use crate::service::{Env, Now};
@@ -84,14 +84,19 @@ impl Seat {
     pub(crate) fn load(&mut self, env: &Env, loaded: Loaded, now: Now) -> bool {
         let changed = self.committed_while_loading.take().unwrap_or_default();
         let mut left_out = false;
-        for (view, page) in loaded.lanes {
+        if loaded.wanted == Wanted::ByName {
+            self.want_again(loaded.left);
+        }
+        for (view, siding) in loaded.lanes {
             let lane = &view.record.lane;
             if self.may_load(lane) && !changed.contains(lane) {
                 match &view.record.block {
                     // A worker has it, and nobody else starts it before its lease ends.
                     Some(Block::Claimed(claim)) if claim.expires > now.steady => {}
-                    Some(Block::Claimed(_)) => self.lapse(env, view, page, now),
-                    _ => self.load_lane(view, page, now),
+                    Some(Block::Claimed(_)) => self.lapse(env, view, siding, now),
+                    // It was wanted before it was held up: nobody wants that lifted.
+                    Some(block) if loaded.wanted == Wanted::ByName && is_held(block) => {}
+                    _ => self.load_lane(view, siding, now),
                 }
             } else if loaded.wanted == Wanted::ByName {
                 // One that is in memory is what was wanted.
@@ -107,9 +112,9 @@ impl Seat {
     }
 
     /// More of the siding of a lane that diverts: its events were not in memory when that began.
-    fn divert_sided(&mut self, view: LaneView, events: Page, since: EventId) {
-        let lane = view.record.lane.clone();
-        for entry in events.entries {
+    fn divert_sided(&mut self, record: LaneRecord, siding: Siding, since: EventId) {
+        let lane = record.lane.clone();
+        for entry in siding.events.entries {
             let id = entry.id();
             self.gathering.unside(&lane, id);
             match entry {
@@ -117,16 +122,14 @@ impl Seat {
                 Entry::Superseded { winner, job, .. } => self.end_unread(id, job, End::superseded(winner)),
             }
         }
-        self.gather_record(&lane, Some(view.record));
-        if view.siding.len() >= SIDING_CHUNK {
+        self.gather_record(&lane, Some(record));
+        if siding.more {
             self.wanted_lanes.push_back(lane);
         }
     }
 
     /// A lane comes into memory: its record as stored, and the first events of its siding.
-    ///
-    /// `missing` are ids of the siding whose events are gone; there should be none.
-    pub(super) fn load_lane(&mut self, view: LaneView, events: Page, now: Now) {
+    pub(super) fn load_lane(&mut self, view: LaneView, loaded: Siding, now: Now) {
         let LaneView { record, state, siding } = view;
         let lane = record.lane.clone();
         // Every newer event asked for the lane. All have it now: a wish left over would free it when it is next held up.
@@ -134,10 +137,11 @@ impl Seat {
             self.wanted_lanes.retain(|wanted| *wanted != lane);
         }
         if let Some(Block::Diverting { since }) = record.block {
-            return self.divert_sided(LaneView { record, state, siding }, events, since);
+            return self.divert_sided(record, loaded, since);
         }
+        let Siding { events, more } = loaded;
         let memo = self.book.memo_mut(&lane);
-        memo.more = siding.len() >= SIDING_CHUNK;
+        memo.more = more;
         memo.state = state;
         let is_empty = siding.is_empty();
         let mut record = LaneRecord {
@@ -172,9 +176,15 @@ impl Seat {
             self.gathering.unside(&lane, id);
             self.gathering.ending(End::new(Terminal::Expired, "gone from the log").of(id));
         }
-        if self.book.len_of(&lane) == 0 && !self.book.memo(&lane).is_some_and(|memo| memo.more) {
+        if self.book.len_of(&lane) == 0 && !more {
             self.put_record(&lane, None);
             self.book.forget(&lane);
         }
+        self.want_more(&lane);
     }
+}
+
+/// Whether a lane is held up until its time comes or somebody lifts that. Whoever does writes it into the record first.
+fn is_held(block: &Block) -> bool {
+    matches!(block, Block::Paused { .. } | Block::Parked { .. } | Block::Retry { .. } | Block::Hold { .. })
 }

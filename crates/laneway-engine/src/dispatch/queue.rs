@@ -2,7 +2,8 @@
 //!
 //! Requests are looked at in the order of their numbers. One that has to wait steps aside, so that the others go on; it
 //! stays filed in the store, which makes it survive a restart, and is looked at again when what it waits for has come.
-//! Only its number is in memory, and only so many of them.
+//! Only its number is in memory, and only so many of them: behind them only what concerns the whole seat is looked at, or
+//! nothing could let a paused one go on.
 //!
 //! Invariant: every number up to `seen` was answered or waits.
 
@@ -23,6 +24,8 @@ pub(super) enum Until {
     Lane(LaneName),
     /// Nothing runs any more. No other request is looked at before it.
     Quiet,
+    /// The commit that carries its effect.
+    Answer,
 }
 
 /// How far the requests of a seat are.
@@ -40,6 +43,9 @@ pub(crate) struct Requests {
     /// Events beyond the window that a request is about, with its number: they are not read before it is decided, or
     /// they would run while it waits.
     ahead: BTreeSet<(EventId, u64)>,
+    /// While too many wait: up to which number it was looked for those that concern the whole seat, and which were found.
+    scanned: u64,
+    early: BTreeSet<u64>,
     /// What the store was told: all up to this had their effect.
     told: u64,
 }
@@ -59,15 +65,33 @@ impl Requests {
         if let Some(again) = self.again.first() {
             return Some(again - 1);
         }
-        let full = self.waiting.len() >= WAITING_MAX;
         let alone = self.waiting.values().any(|until| *until == Until::Quiet);
-        (self.filed > self.seen && !full && !alone).then_some(self.seen)
+        let after = if self.is_full() { self.seen.max(self.scanned) } else { self.seen };
+        (self.filed > after && !alone).then_some(after)
+    }
+
+    fn is_full(&self) -> bool {
+        self.waiting.len() >= WAITING_MAX
+    }
+
+    /// Whether a request that was fetched after this number was passed others that were not looked at.
+    pub(super) fn is_early(&self, fetched_after: u64) -> bool {
+        fetched_after > self.seen
+    }
+
+    /// A request was met before its turn: it is decided now, or met again in its turn.
+    pub(super) fn met_early(&mut self, number: u64, decide: bool) {
+        self.scanned = self.scanned.max(number);
+        if decide {
+            self.early.insert(number);
+        }
     }
 
     /// There was no request after all.
     pub(super) fn nothing_found(&mut self) {
         match self.again.pop_first() {
             Some(gone) => self.forget(gone),
+            None if self.is_full() => self.scanned = self.filed,
             None => self.filed = self.seen,
         }
     }
@@ -78,19 +102,30 @@ impl Requests {
             self.again.remove(&gone);
             self.forget(gone);
         }
-        number > self.seen || self.waiting.contains_key(&number)
+        let waits = self.waiting.contains_key(&number);
+        if number > self.seen && !waits && self.early.remove(&number) {
+            self.seen = number;
+            return false;
+        }
+        number > self.seen || waits
+    }
+
+    fn see(&mut self, number: u64) {
+        if !self.early.contains(&number) {
+            self.seen = self.seen.max(number);
+        }
     }
 
     /// It had its effect.
     pub(super) fn answered(&mut self, number: u64) {
-        self.seen = self.seen.max(number);
+        self.see(number);
         self.again.remove(&number);
         self.forget(number);
     }
 
     /// It has to wait.
     pub(super) fn put_off(&mut self, number: u64, until: Until) {
-        self.seen = self.seen.max(number);
+        self.see(number);
         self.again.remove(&number);
         if let Until::Window(id) = until {
             self.nearest = Some(self.nearest.map_or(id, |nearest| nearest.min(id)));
@@ -150,7 +185,7 @@ impl Requests {
 
     /// Up to which number all had their effect, if the store does not know it yet. No further than one commit may say.
     pub(super) fn applied_now(&mut self) -> Option<u64> {
-        let all = self.waiting.first_key_value().map_or(self.seen, |(first, _)| first - 1);
+        let all = self.waiting.first_key_value().map_or(self.seen, |(first, _)| first - 1).min(self.seen);
         let next = all.min(self.told + PAGE_MAX as u64);
         (next > self.told).then(|| {
             self.told = next;
@@ -235,9 +270,30 @@ mod tests {
             assert_eq!(requests.wanted(), Some(number - 1));
             requests.put_off(number, Until::Window(EventId(1_000)));
         }
-        assert_eq!(requests.wanted(), None);
+        assert!(requests.wanted().is_some_and(|after| !requests.is_early(after)), "the next is only met");
         requests.answered(1);
         assert_eq!(requests.wanted(), Some(WAITING_MAX as u64));
+    }
+
+    #[test]
+    fn what_concerns_the_seat_is_met_behind_too_many_that_wait() {
+        let full = WAITING_MAX as u64;
+        let mut requests = Requests::new(full + 3, 0);
+        (1..=full).for_each(|number| requests.put_off(number, Until::Window(EventId(1_000))));
+        assert!(requests.found(full + 1));
+        requests.met_early(full + 1, false);
+        assert_eq!(requests.wanted(), Some(full + 1));
+        assert!(requests.is_early(full + 1) && requests.found(full + 2));
+        requests.met_early(full + 2, true);
+        requests.answered(full + 2);
+        assert_eq!(requests.applied_now(), None, "the first still waits");
+        requests.answered(1);
+        assert_eq!((requests.wanted(), requests.applied_now()), (Some(full), Some(1)));
+        assert!(requests.found(full + 1));
+        requests.answered(full + 1);
+        assert_eq!(requests.wanted(), Some(full + 1));
+        assert!(!requests.found(full + 2), "it was answered before its turn");
+        assert_eq!(requests.wanted(), Some(full + 2));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) enum Verdict {
     /// It is looked at again then.
     PutOff(Until),
     /// The commit that carries its effect answers it.
-    Follows(Until),
+    Follows,
 }
 
 pub(super) const APPLIED: Verdict = Verdict::Answer(Answer::Applied);
@@ -59,13 +59,23 @@ impl Seat {
         if !self.requests.found(number) {
             return;
         }
+        if self.requests.is_early(wish.fetched_after) {
+            let op = &wish.row.op;
+            let decide = matches!(op, RequestOp::Pause { lane: None, .. } | RequestOp::Resume { lane: None });
+            self.requests.met_early(number, decide);
+            if !decide {
+                return;
+            }
+        }
         // What it was looked up for may be changing at this moment: it is looked up again afterwards, and not before.
         let lane = wish.lane.as_ref().map(|view| view.record.lane.clone());
-        if let Some(lane) = lane.filter(|lane| self.is_changing(lane)) {
-            return self.requests.put_off(number, Until::Lane(lane));
-        }
-        if wish.lane.as_ref().is_some_and(|view| self.changed_since_wish.contains(&view.record.lane)) {
-            return;
+        if !self.knows(&wish) {
+            if let Some(lane) = lane.filter(|lane| self.is_changing(lane)) {
+                return self.requests.put_off(number, Until::Lane(lane));
+            }
+            if wish.lane.as_ref().is_some_and(|view| self.changed_since_wish.contains(&view.record.lane)) {
+                return;
+            }
         }
         let verdict = match wish.row.op.clone() {
             RequestOp::Cancel { id } => self.cancel(&wish, id),
@@ -83,7 +93,21 @@ impl Seat {
         };
         match verdict {
             Verdict::Answer(answer) => self.answer(number, answer),
-            Verdict::PutOff(until) | Verdict::Follows(until) => self.requests.put_off(number, until),
+            Verdict::PutOff(until) => self.requests.put_off(number, until),
+            Verdict::Follows => self.requests.put_off(number, Until::Answer),
+        }
+    }
+
+    /// Whether memory alone decides a request, so that a lane that changes with every commit does not put it off for ever.
+    fn knows(&self, wish: &Wish) -> bool {
+        match (&wish.row.op, &wish.event) {
+            (RequestOp::Pause { lane: Some(lane), .. }, _) => self.book.len_of(lane) > 0,
+            (RequestOp::Cancel { id }, Some(Entry::Event(event))) => {
+                let lane = name_of(event);
+                let runs = self.book.running_of(&lane).is_some_and(|running| running.event.id == *id);
+                runs || self.book.find(&lane, *id).is_some()
+            }
+            _ => false,
         }
     }
 
@@ -110,9 +134,22 @@ impl Seat {
     /// After a halt the lanes that stood with it run again too.
     fn resume_all(&mut self, wish: &Wish) -> Verdict {
         if self.status == SeatStatus::Halted {
-            self.wanted_lanes.extend(wish.parked.iter().cloned());
+            let newer = |lane| self.is_changing(lane) || self.changed_since_wish.contains(lane);
+            if let Some(record) = wish.parked.iter().find(|record| newer(&record.lane)) {
+                return Verdict::PutOff(Until::Lane(record.lane.clone()));
+            }
+            for record in wish.parked.iter().cloned() {
+                self.run_again(LaneRecord { attempts: 0, crashes: 0, started: false, ..record });
+            }
         }
         self.set_status(SeatStatus::Run)
+    }
+
+    /// A lane that was held up in the store comes back into memory.
+    fn run_again(&mut self, record: LaneRecord) {
+        let lane = record.lane.clone();
+        self.gather_record(&lane, Some(LaneRecord { block: Some(running()), ..record }));
+        self.wanted_lanes.push_back(lane);
     }
 
     fn cancel(&mut self, wish: &Wish, id: EventId) -> Verdict {
@@ -130,6 +167,10 @@ impl Seat {
         {
             // It may still be on its way to its start, or have ended and not be durable: then there is nothing to stop.
             self.stop_running(&lane, Stop::Cancel(id));
+            return Verdict::PutOff(Until::Lane(lane));
+        }
+        if self.book.find(&lane, id).is_some_and(|waiting| waiting.has_ended()) {
+            // It ran with the head of its lane, and that is not durable yet.
             return Verdict::PutOff(Until::Lane(lane));
         }
         if let Some(waiting) = self.book.remove(&lane, id) {
@@ -163,6 +204,7 @@ impl Seat {
 
     /// A waiting event left a lane in memory: the lane may be plain now.
     pub(super) fn tidy_after(&mut self, lane: &LaneName) {
+        self.want_more(lane);
         let Some(memo) = self.book.memo(lane) else { return };
         let plain = memo.sided == 0 && !memo.more && self.book.len_of(lane) == 0;
         if plain && memo.record.as_ref().is_some_and(|record| !stays(record)) {
@@ -177,6 +219,11 @@ impl Seat {
         self.gathering.unside(&lane, id);
         self.gathering.ending(end.of(id));
         self.end_job(id, job, &end, JobResult::None);
+        if self.book.len_of(&lane) > 0 {
+            // It waited behind those in memory, which go on as they were.
+            let record = self.record_of(&lane);
+            return self.gather_record(&lane, Some(record));
+        }
         let mut record = view.record.clone();
         // A worker that has it loses the whole batch: what it answers would be about other events.
         let claimed = matches!(&record.block, Some(Block::Claimed(claim)) if id <= claim.through);
@@ -217,7 +264,7 @@ impl Seat {
         }
         let record = LaneRecord { block: Some(paused), ..self.record_of(lane) };
         for waiting in self.book.evict(lane) {
-            if waiting.side() {
+            if !waiting.has_ended() && waiting.side() {
                 self.gathering.side(lane, waiting.event.id);
             }
         }
@@ -269,8 +316,7 @@ impl Seat {
             self.book.forget(&lane);
             return APPLIED;
         }
-        self.gather_record(&lane, Some(LaneRecord { block: Some(running()), ..record }));
-        self.wanted_lanes.push_back(lane);
+        self.run_again(record);
         APPLIED
     }
 
@@ -299,7 +345,7 @@ impl Seat {
         if matches!(view.record.block, Some(Block::Claimed(_))) {
             return refused(Refused::Running);
         }
-        let found = wish.siding.entries.iter().find(|entry| entry.id() == id);
+        let found = wish.siding.events.entries.iter().find(|entry| entry.id() == id);
         let job = found.and_then(|entry| match entry {
             Entry::Event(event) => event.job,
             Entry::Superseded { job, .. } => *job,

@@ -35,6 +35,10 @@ const TRY_AGAIN: Duration = Duration::from_millis(200);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// What a turn of the loop takes of the time that a task may keep its thread, in the runtime's units (128 in all).
 const TURN_COST: u32 = 8;
+/// Lanes loaded at a time.
+const LOAD_MAX: usize = 64;
+/// How often it is looked whether the calendar was put forward to where something is due.
+const CALENDAR_LOOK: Duration = Duration::from_secs(60);
 /// Due drafts moved at a time.
 const PROMOTE_MAX: usize = 1_000;
 
@@ -233,7 +237,7 @@ impl Loop {
         if let Some(demand) = &self.ground.demand {
             self.seat.offer_events(demand.events());
         }
-        while self.seat.can_start() {
+        while self.seat.can_start(now) {
             let free = place.take().or_else(|| Arc::clone(&self.ground.places).try_acquire_owned().ok());
             let Some(free) = free else { return self.ask_place() };
             let Some(run) = self.seat.start_run(now) else { break };
@@ -345,16 +349,21 @@ impl Loop {
         if self.loading.is_some() || self.seat.is_draining() {
             return;
         }
+        let room = self.seat.room();
+        if room.is_none() {
+            return;
+        }
         let (store, id) = (Arc::clone(&self.ground.store), self.seat.id());
-        let wanted: Vec<LaneName> = std::iter::from_fn(|| self.seat.next_wanted_lane()).take(64).collect();
+        let wanted: Vec<LaneName> =
+            std::iter::from_fn(|| self.seat.next_wanted_lane()).take(LOAD_MAX).collect();
         if !wanted.is_empty() {
             self.seat.load_sent();
             self.loading_named.clone_from(&wanted);
-            self.loading = Some(async move { load_named(&*store, id, wanted).await }.boxed());
-        } else if self.lanes_due_at.is_some_and(|due| due <= now.steady) && self.seat.may_look_for_due() {
+            self.loading = Some(async move { load_named(&*store, id, wanted, room).await }.boxed());
+        } else if self.lanes_due_at.is_some_and(|due| due <= now.steady) {
             self.lanes_due_at = None;
             self.seat.load_sent();
-            self.loading = Some(async move { load_due(&*store, id, now).await }.boxed());
+            self.loading = Some(async move { load_due(&*store, id, now, room).await }.boxed());
         }
     }
 
@@ -371,7 +380,7 @@ impl Loop {
                 let row: Option<RequestRow> =
                     if let Rows::Requests(rows) = rows { rows.into_iter().next() } else { None };
                 match row {
-                    Some(row) => look_up_wish(&ground, id, row).await.map(Some),
+                    Some(row) => look_up_wish(&ground, id, row, after).await.map(Some),
                     None => Ok(None),
                 }
             }
@@ -444,7 +453,7 @@ impl Loop {
         let read = (self.read_after > now.steady).then_some(self.read_after);
         let rate = self.seat.next_by_rate(now);
         // What cannot be done at its time must not keep the loop awake until it can.
-        let loads = self.loading.is_none() && !self.seat.is_draining() && self.seat.may_look_for_due();
+        let loads = self.loading.is_none() && !self.seat.is_draining() && !self.seat.room().is_none();
         let due = self.lanes_due_at.filter(|_| loads).map(|at| at.max(self.read_after));
         let promote = self.promote_at.filter(|_| self.promoting.is_none()).map(|at| at.max(self.read_after));
         let long = self.seat.next_long_run().filter(|_| self.commit.is_none());
@@ -580,9 +589,13 @@ impl Loop {
     }
 }
 
+/// When to look for what is due then. A calendar may be put forward: what hangs on it is looked at from time to time.
 fn steady_of(due: Due, now: Now) -> Steady {
     match due {
         Due::Steady(at) => at,
-        Due::Calendar(at) => now.steady.after(Duration::from_micros(at.0.saturating_sub(now.calendar.0))),
+        Due::Calendar(at) => {
+            let left = Duration::from_micros(at.0.saturating_sub(now.calendar.0));
+            now.steady.after(left.min(CALENDAR_LOOK))
+        }
     }
 }

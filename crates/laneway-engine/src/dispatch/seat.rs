@@ -24,6 +24,7 @@ use laneway_lanes::table::ItemId;
 
 use super::accused::Accused;
 use super::claims::Settled;
+use super::fetch::Room;
 use super::queue::Requests;
 use super::settings::{Batch, ProcessorSettings};
 use crate::commit::{Gathering, Prepared};
@@ -189,6 +190,8 @@ pub(crate) enum Stop {
     /// This event was cancelled; others that run with it were not.
     Cancel(EventId),
     Supersede(EventId),
+    /// Another lane of its run was stopped: it has no attempt of its own.
+    Beside,
 }
 
 impl ActiveLane {
@@ -341,9 +344,12 @@ impl Seat {
         self.settings.uses_state || self.mode == Mode::Latest
     }
 
-    /// Whether there is room for lanes that are due.
-    pub(crate) fn may_look_for_due(&self) -> bool {
-        self.book.len() < self.loaded_max()
+    /// How much of sidings may come into memory.
+    pub(crate) fn room(&self) -> Room {
+        Room {
+            events: self.loaded_max().saturating_sub(self.book.len()),
+            bytes: LOADED_BYTES_MAX.saturating_sub(self.book.bytes()),
+        }
     }
 
     /// When the next waiting event expires.

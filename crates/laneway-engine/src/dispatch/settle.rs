@@ -56,7 +56,11 @@ impl Seat {
         {
             let Some(active) = self.runs.remove(&number) else { continue };
             self.requests.quieter();
-            for (lane, answer) in active.lanes.into_iter().zip(finished.answers) {
+            let mut lanes = active.lanes;
+            if lanes.iter().any(|lane| lane.stop.is_some()) {
+                lanes.iter_mut().for_each(|lane| lane.stop = lane.stop.or(Some(Stop::Beside)));
+            }
+            for (lane, answer) in lanes.into_iter().zip(finished.answers) {
                 self.settle_lane(env, now, lane, answer, finished.started_at);
             }
         }
@@ -105,10 +109,14 @@ impl Seat {
             (Some(Stop::Cancel(id)), _) if id != failing.event.id => {
                 return self.cancel_behind(active.turn, id, done > 0, now);
             }
+            (Some(Stop::Beside), _) if done == 0 => return self.give_back(&active.turn, now),
+            (Some(Stop::Beside), _) => return self.finish_lane(active.turn),
             (Some(stop), _) => {
                 let end = match stop {
-                    Stop::Cancel(_) => End::new(Terminal::Cancelled, "cancelled while running"),
                     Stop::Supersede(winner) => End::superseded(winner),
+                    Stop::Cancel(_) | Stop::Beside => {
+                        End::new(Terminal::Cancelled, "cancelled while running")
+                    }
                 };
                 self.end(
                     &lane,

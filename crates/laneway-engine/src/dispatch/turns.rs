@@ -29,8 +29,9 @@ pub(crate) struct NewRun {
 
 impl Seat {
     /// Whether a free place would be used.
-    pub(crate) fn can_start(&self) -> bool {
-        self.may_start() && (!self.granted.is_empty() || self.book.can_start()) && self.rate_waits.is_none()
+    pub(crate) fn can_start(&self, now: Now) -> bool {
+        let waits = self.rate_waits.is_some_and(|until| until > now.steady);
+        self.may_start() && (!self.granted.is_empty() || self.book.can_start()) && !waits
     }
 
     fn may_start(&self) -> bool {
@@ -118,7 +119,7 @@ impl Seat {
         {
             let waiting = Arc::clone(&turn.payload);
             self.end(&lane, &waiting, End::superseded(last.id));
-            self.gathering.then(After::Finish { turn });
+            self.finish_lane(turn);
             return None;
         }
         if self.is_accused(&lane, event.id) {

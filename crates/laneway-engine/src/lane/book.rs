@@ -150,7 +150,7 @@ impl Book {
     }
 
     pub(crate) fn push(&mut self, lane: LaneName, event: Event, sided: bool, now: Now) {
-        self.bytes += size(&event);
+        self.bytes += size_of(&event);
         if self.gathers && self.table.len_of(&lane) == 0 {
             self.memo_mut(&lane).runnable_since = Some(now.steady);
         }
@@ -202,7 +202,7 @@ impl Book {
             self.take_ended();
         }
         self.table.finish(turn, Verdict::Done);
-        self.bytes -= size(&turn.payload.event);
+        self.bytes -= size_of(&turn.payload.event);
         self.tidy(&turn.key);
     }
 
@@ -238,6 +238,12 @@ impl Book {
     /// The first event of a lane that does not run.
     pub(crate) fn first_of(&self, lane: &LaneName) -> Option<EventId> {
         self.table.behind(lane, 1).first().map(|(_, waiting)| waiting.event.id)
+    }
+
+    /// A waiting event of a lane, ended or not. `None` if it is not here or runs.
+    pub(crate) fn find(&self, lane: &LaneName, id: EventId) -> Option<Arc<Waiting>> {
+        let behind = self.table.behind(lane, usize::MAX);
+        behind.into_iter().map(|(_, waiting)| waiting).find(|waiting| waiting.event.id == id)
     }
 
     /// Takes a waiting event out of its lane. `None` if it is not here or runs.
@@ -288,12 +294,13 @@ impl Book {
         let mut outbox = Outbox::default();
         self.table.swap_outbox(&mut outbox);
         let ended: Vec<_> = outbox.ended.into_iter().map(|ended| ended.payload).collect();
-        self.bytes -= ended.iter().map(|waiting| size(&waiting.event)).sum::<usize>();
+        self.bytes -= ended.iter().map(|waiting| size_of(&waiting.event)).sum::<usize>();
         ended
     }
 }
 
-fn size(event: &Event) -> usize {
+/// Bytes of memory that an event takes.
+pub(crate) fn size_of(event: &Event) -> usize {
     // The event itself, with its key once more as the name of its lane.
     200 + event.key.as_ref().map_or(0, |key| key.bytes().len())
         + event.headers.bytes().len()

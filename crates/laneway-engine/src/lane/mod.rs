@@ -11,7 +11,7 @@ mod rate;
 mod records;
 
 pub use answer::{Answer, Refused, UnknownAnswer};
-pub(crate) use book::{Book, LaneTurn, Waiting, name_of};
+pub(crate) use book::{Book, LaneTurn, Waiting, name_of, size_of};
 pub(crate) use latest::{open as open_state, seal as seal_state};
 pub use operate::{Filed, OperateError, Operator};
 pub(crate) use rate::Rates;

@@ -22,6 +22,17 @@ async fn processor_with_a_rate_starts_no_more_runs_than_it_allows() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn processor_with_a_rate_starts_as_many_runs_as_it_allows() {
+    let mut world = World::with_partitions(Mode::Queue, 1).await;
+    let events: Vec<(String, &str)> = (0..900).map(|number| (format!("key-{number}"), "ok")).collect();
+    world.send(&events.iter().map(|(key, data)| (key.as_str(), *data)).collect::<Vec<_>>()).await;
+    world.process(ProcessorSettings { rate: Some(100), ..ProcessorSettings::default() }).await;
+    seam::wait(std::time::Duration::from_secs(5)).await;
+    let ran = std::iter::from_fn(|| world.ran.try_recv().ok()).count();
+    assert!((450..=600).contains(&ran), "{ran} runs in five seconds at a hundred a second");
+}
+
+#[tokio::test(start_paused = true)]
 async fn key_with_a_rate_waits_and_others_do_not() {
     let mut world = World::new(Mode::Queue).await;
     world.send(&[("hot", "1"), ("hot", "2"), ("hot", "3"), ("cold", "cold")]).await;

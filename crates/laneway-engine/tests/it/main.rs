@@ -20,6 +20,7 @@ mod processors;
 mod requests;
 mod schedules;
 mod seam;
+mod sidings;
 mod time;
 mod why;
 mod world;

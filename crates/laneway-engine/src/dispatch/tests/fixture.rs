@@ -4,18 +4,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use laneway_core::store::{Committed, Entry, LaneView, Page, Progress, Resume, SeatStatus};
+use laneway_core::store::{
+    Commit, Committed, Entry, LaneView, Page, Progress, RequestOp, RequestRow, Resume, SeatStatus,
+};
 use laneway_core::{
     Block, CommitId, Event, EventId, Fence, Headers, Key, Kind, LaneName, LaneRecord, Mode, Nonce, Partition,
     ProcessorId, Seat as SeatId, Shard, Steady, StreamId, StreamInfo, StreamSettings, Term, Timestamp,
-    Window,
+    TokenId, Window,
 };
 
+use super::super::fetch::Wish;
 use super::super::intake::Views;
 use super::super::seat::{Finished, Names, RunNo, Seat};
 use super::super::settings::ProcessorSettings;
 use crate::commit::{Prepared, PreparedDone};
-use crate::handler::{StateChange, WhenDurable};
+use crate::handler::{Failure, Retry, StateChange, WhenDurable};
 use crate::lane::Records;
 use crate::service::{Env, Now};
 
@@ -32,10 +35,11 @@ pub(super) fn lane(number: u64) -> LaneName {
     LaneName::Key(Key::new(format!("lane-{number}")).expect("a short key"))
 }
 
-fn event(number: u64) -> Event {
+/// An event of a lane.
+pub(super) fn event_in(number: u64, id: u64) -> Event {
     let LaneName::Key(key) = lane(number) else { unreachable!("lanes of this fixture have keys") };
     Event {
-        id: EventId(number),
+        id: EventId(id),
         prev: None,
         seq: None,
         key: Some(key),
@@ -63,14 +67,28 @@ impl Played {
 
     /// Takes in the event of a lane.
     pub(super) fn read(&mut self, number: u64) {
-        let entries = vec![Entry::Event(event(number))];
-        let head = EventId(number);
+        self.read_in(number, number);
+    }
+
+    /// Takes in an event of a lane.
+    pub(super) fn read_in(&mut self, lane: u64, id: u64) {
+        let entries = vec![Entry::Event(event_in(lane, id))];
+        let head = EventId(id);
         let page = Page { entries, head, request_no: 0, next_due: None, states: Vec::new() };
         self.seat.take_page(page, &Views::new(), NOW);
     }
 
     /// The same before anything was read.
     pub(super) fn resumed(events: u64, started: &[(u64, u32)]) -> Self {
+        Self::with(events, started, false, ProcessorSettings::default())
+    }
+
+    /// A seat that its owner before left well.
+    pub(super) fn clean(settings: ProcessorSettings) -> Self {
+        Self::with(0, &[], true, settings)
+    }
+
+    fn with(events: u64, started: &[(u64, u32)], clean: bool, settings: ProcessorSettings) -> Self {
         let shard = Shard { stream: StreamId(1), partition: Partition(0) };
         let id = SeatId { shard, processor: ProcessorId(1) };
         let fence = Fence { term: Term(2), nonce: Nonce(2), version: 0, adoptions: 0 };
@@ -78,7 +96,7 @@ impl Played {
             fence,
             node: Bytes::new(),
             window: Window::at(EventId(0)),
-            clean: false,
+            clean,
             requests_applied: 0,
             emitted: 0,
             forwarded: 0,
@@ -88,18 +106,17 @@ impl Played {
         let resume = Resume { progress, head: EventId(events), request_no: 0 };
         let known: BTreeSet<LaneName> = started.iter().map(|(number, _)| lane(*number)).collect();
         let records = Records::new(Some(known));
-        let settings = StreamSettings { partitions: 1, mode: Mode::Queue, ..StreamSettings::default() };
+        let of_stream = StreamSettings { partitions: 1, mode: Mode::Queue, ..StreamSettings::default() };
         let stream = StreamInfo {
             id: shard.stream,
             name: "orders".to_owned(),
             version: 1,
-            settings,
+            settings: of_stream,
             layout: 0,
             processors: Vec::new(),
         };
         let names = Names { stream: "orders".into(), processor: "charge".into(), reports_to: None };
-        let settings = Arc::new(ProcessorSettings::default());
-        let mut seat = Seat::new(id, settings, &stream, names, resume, records);
+        let mut seat = Seat::new(id, Arc::new(settings), &stream, names, resume, records);
         for (number, crashes) in started {
             let record = LaneRecord {
                 block: Some(Block::Running { since: Timestamp(0), progress: Bytes::new() }),
@@ -130,20 +147,63 @@ impl Played {
         }
     }
 
-    /// A run is done, and that is durable.
+    /// A run of one event is done; that is gathered.
     pub(super) fn done(&mut self, run: RunNo) {
-        let done = vec![PreparedDone { result: laneway_core::store::JobResult::None, emits: Vec::new() }];
-        let when_durable = WhenDurable::default();
-        let answers = vec![Prepared { done, state: StateChange::Keep, failure: None, when_durable }];
+        self.answered(run, vec![done(1)]);
+    }
+
+    /// A run is over with these answers, one per lane; they are gathered.
+    pub(super) fn answered(&mut self, run: RunNo, answers: Vec<Prepared>) {
         self.seat.finished(run, Finished { answers, started_at: Timestamp(0) });
         self.seat.settle(&self.env, NOW);
     }
 
-    /// What was gathered becomes durable.
-    pub(super) fn commit(&mut self) {
-        let Some(commit) = self.seat.next_commit(|| CommitId(1), NOW) else { return };
+    /// Somebody asks for something of a lane that the store shows so.
+    pub(super) fn ask(&mut self, number: u64, op: RequestOp, lane: Option<LaneView>) {
+        let mut wish = Wish::new(RequestRow { number, token: TokenId(number.into()), op }, number - 1);
+        if let RequestOp::Cancel { id } = &wish.row.op {
+            wish.event = Some(Entry::Event(event_in(1, id.0)));
+        }
+        wish.lane = lane;
+        self.seat.grant(&self.env, wish, NOW);
+    }
+
+    /// The next commit, on its way.
+    pub(super) fn sent(&mut self) -> Option<Commit> {
+        self.seat.next_commit(|| CommitId(1), NOW)
+    }
+
+    /// That commit is durable.
+    pub(super) fn durable(&mut self, commit: &Commit) {
         self.committed += 1;
         let fence = Fence { version: self.committed, ..commit.fence };
         self.seat.committed(Committed { fence, floor: EventId(0), request_no: 0, emitted: 0 }, NOW);
     }
+
+    pub(super) fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// What was gathered becomes durable.
+    pub(super) fn commit(&mut self) {
+        if let Some(commit) = self.sent() {
+            self.durable(&commit);
+        }
+    }
+}
+
+/// The answer for a lane of which so many events are done.
+pub(super) fn done(events: usize) -> Prepared {
+    let done = || PreparedDone { result: laneway_core::store::JobResult::None, emits: Vec::new() };
+    Prepared {
+        done: std::iter::repeat_with(done).take(events).collect(),
+        state: StateChange::Keep,
+        failure: None,
+        when_durable: WhenDurable::default(),
+    }
+}
+
+/// The answer for a lane whose head failed.
+pub(super) fn failed() -> Prepared {
+    Prepared { failure: Some(Failure { error: "as told".to_owned(), retry: Retry::ByPolicy }), ..done(0) }
 }

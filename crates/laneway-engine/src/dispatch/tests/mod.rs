@@ -2,3 +2,4 @@
 
 mod accused;
 mod fixture;
+mod moments;

@@ -1,0 +1,118 @@
+//! Moments that are too short for a test from outside: between an end and its durability, between a wish and its load.
+
+use bytes::Bytes;
+use laneway_core::limits::WINDOW_IDS;
+use laneway_core::store::{Entry, LaneView, Page, RequestOp};
+use laneway_core::{Block, EventId, LaneRecord, Timestamp};
+
+use super::super::fetch::{Loaded, Siding, Wanted};
+use super::super::seat::RunNo;
+use super::super::settings::{Batch, ProcessorSettings};
+use super::fixture::{NOW, Played, done, event_in, failed, lane};
+
+fn batches(batch: Batch) -> Played {
+    Played::clean(ProcessorSettings { batch, ..ProcessorSettings::default() })
+}
+
+fn start(played: &mut Played) -> RunNo {
+    played.seat.start_run(NOW).expect("something may start").number
+}
+
+#[test]
+fn event_that_has_ended_does_not_join_its_siding_when_the_floor_rises() {
+    let mut played = Played::clean(ProcessorSettings::default());
+    played.read(1);
+    let run = start(&mut played);
+    played.read(WINDOW_IDS);
+    played.done(run);
+    let commit = played.sent().expect("an end is gathered");
+    assert!(commit.lanes.iter().all(|change| change.side.is_empty()), "{:?}", commit.lanes);
+}
+
+#[test]
+fn event_that_runs_joins_its_siding_when_the_floor_rises() {
+    let mut played = Played::clean(ProcessorSettings::default());
+    played.read(1);
+    start(&mut played);
+    played.read(WINDOW_IDS);
+    let commit = played.sent().expect("it holds the floor back");
+    assert_eq!((commit.lanes.len(), &commit.lanes[0].side[..]), (1, &[EventId(1)][..]));
+}
+
+/// Three events of a lane ran together and are done; nothing of it is durable.
+fn done_together() -> Played {
+    let mut played = batches(Batch::Lane { max: 3, within: std::time::Duration::ZERO });
+    (1..=3).for_each(|id| played.read_in(1, id));
+    let run = start(&mut played);
+    played.answered(run, vec![done(3)]);
+    played
+}
+
+#[test]
+fn pause_puts_nothing_aside_that_is_done() {
+    let mut played = done_together();
+    played.ask(1, RequestOp::Pause { lane: Some(lane(1)), by: Bytes::new() }, None);
+    let commit = played.sent().expect("ends and a pause");
+    assert_eq!(commit.lanes.len(), 1);
+    assert!(commit.lanes[0].side.is_empty(), "{:?}", commit.lanes);
+}
+
+#[test]
+fn cancel_of_what_is_done_and_not_durable_waits_and_changes_nothing() {
+    let mut played = done_together();
+    played.ask(1, RequestOp::Cancel { id: EventId(2) }, None);
+    let commit = played.sent().expect("three ends");
+    assert!(commit.endings.is_empty() && commit.answers.is_empty(), "{commit:?}");
+    played.durable(&commit);
+    played.ask(1, RequestOp::Cancel { id: EventId(2) }, None);
+    let commit = played.sent().expect("an answer");
+    assert_eq!((commit.answers.len(), &commit.answers[0].answer[..]), (1, &b"already"[..]));
+}
+
+#[test]
+fn cancel_of_one_lane_costs_the_lanes_beside_it_no_attempt() {
+    let mut played = batches(Batch::Lanes { max: 2, within: std::time::Duration::ZERO });
+    (1..=2).for_each(|number| played.read(number));
+    let run = start(&mut played);
+    played.ask(1, RequestOp::Cancel { id: EventId(1) }, None);
+    played.answered(run, vec![failed(), failed()]);
+    let commit = played.sent().expect("an end");
+    assert_eq!((commit.endings.len(), commit.lanes.len()), (1, 0), "lane 2 has no record of a failure");
+    played.durable(&commit);
+    let again = played.seat.start_run(NOW).expect("lane 2 runs again");
+    assert_eq!((again.lanes[0].events[0].id, again.lanes[0].attempt), (EventId(2), 1));
+}
+
+#[test]
+fn wish_of_before_a_pause_does_not_lift_it() {
+    let mut played = Played::clean(ProcessorSettings::default());
+    let blocks = [
+        Block::Paused { by: Bytes::new(), at: Timestamp(0) },
+        Block::Parked { cause: Bytes::new(), at: Timestamp(0) },
+    ];
+    for block in blocks {
+        let record = LaneRecord { block: Some(block), ..LaneRecord::new(lane(1)) };
+        let entries = vec![Entry::Event(event_in(1, 1))];
+        let events = Page { entries, head: EventId(1), request_no: 0, next_due: None, states: Vec::new() };
+        let view = LaneView { record, state: None, siding: vec![EventId(1)] };
+        let lanes = vec![(view, Siding { events, more: false })];
+        let loaded = Loaded { lanes, left: Vec::new(), wanted: Wanted::ByName, next_due: None };
+        played.seat.load_sent();
+        let env = played.env().clone();
+        played.seat.load(&env, loaded, NOW);
+        assert!(played.seat.start_run(NOW).is_none() && played.sent().is_none());
+    }
+}
+
+#[test]
+fn last_commit_of_a_seat_says_that_it_left_well_whatever_comes_before_its_end() {
+    let mut played = Played::clean(ProcessorSettings::default());
+    played.seat.drain();
+    played.seat.drain();
+    let first = played.sent().expect("it says so");
+    assert!(first.clean);
+    played.seat.emits_forwarded(1);
+    played.durable(&first);
+    let last = played.sent().expect("emits arrived meanwhile");
+    assert!(last.clean);
+}
