@@ -319,3 +319,60 @@ async fn dead_of(store: &dyn Store, seat: SeatId, lane: &LaneName) -> Result<Vec
         found.extend(rows.into_iter().filter(|dead| name_of(&dead.event) == *lane));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use laneway_core::store::{Append, Define};
+    use laneway_core::{Draft, Key, Kind, ManualClock, Partition, ProcessorId, Shard, StreamSettings};
+    use laneway_embedded::MemoryStore;
+
+    use super::*;
+
+    const DATA: usize = 1_000;
+
+    /// A store with so many events in one partition.
+    async fn with_events(count: usize) -> (MemoryStore, SeatId) {
+        let store = MemoryStore::new(Arc::new(ManualClock::default()));
+        let settings = StreamSettings { partitions: 1, ..StreamSettings::default() };
+        let define = Define::Stream { name: "orders".to_owned(), settings, expect: None };
+        let info = store.define(define).await.expect("a new stream").stream.expect("it exists now");
+        let shard = Shard { stream: info.id, partition: Partition(0) };
+        let key = Key::new("k").expect("a short key");
+        let drafts = vec![Draft::new(Some(key), Kind::default(), vec![7; DATA]); count];
+        let incarnation = store.about().incarnation;
+        let append = Append { shard, incarnation, layout: info.layout, origin: None, drafts, object: None };
+        store.append(append).await.expect("the store takes them");
+        (store, SeatId { shard, processor: ProcessorId(1) })
+    }
+
+    fn view(lane: &str, ids: std::ops::RangeInclusive<u64>) -> LaneView {
+        let lane = LaneName::Key(Key::new(lane.to_owned()).expect("a short key"));
+        LaneView { record: LaneRecord::new(lane), state: None, siding: ids.map(EventId).collect() }
+    }
+
+    #[tokio::test]
+    async fn lanes_without_room_are_left() {
+        let (store, seat) = with_events(30).await;
+        let views = vec![view("a", 1..=10), view("b", 11..=20), view("c", 21..=30)];
+        let room = Room { events: 15, bytes: usize::MAX };
+        let (lanes, left) = with_sidings(&store, seat, views, room).await.expect("the store answers");
+        let loaded: Vec<_> =
+            lanes.iter().map(|(_, siding)| (siding.events.entries.len(), siding.more)).collect();
+        assert_eq!(loaded, [(10, false), (5, true)]);
+        assert_eq!(left, [LaneName::Key(Key::new("c").expect("a short key"))]);
+    }
+
+    #[tokio::test]
+    async fn long_siding_comes_as_far_as_there_is_room() {
+        let (store, seat) = with_events(30).await;
+        let room = Room { events: usize::MAX, bytes: 3 * DATA };
+        let loaded = with_sidings(&store, seat, vec![view("a", 1..=30)], room).await;
+        let (mut lanes, left) = loaded.expect("the store answers");
+        let (view, siding) = lanes.pop().expect("at least one is loaded");
+        assert!(siding.more && left.is_empty() && (1..30).contains(&view.siding.len()), "{view:?}");
+        let ids: Vec<EventId> = siding.events.entries.iter().map(Entry::id).collect();
+        assert_eq!(view.siding, ids, "the rest is not taken for gone");
+    }
+}

@@ -7,7 +7,6 @@ use laneway_engine::ProcessorSettings;
 use laneway_engine::handler::Policy;
 use laneway_engine::job::Submit;
 use laneway_engine::lane::{Answer, Filed};
-use laneway_engine::log::Appending;
 
 use crate::seam;
 use crate::world::{SOON, World, draft};
@@ -25,19 +24,13 @@ async fn answer(world: &World, filed: Filed) -> Answer {
 }
 
 async fn pause(world: &World, lane: &str) -> Answer {
-    answer(world, world.engine.operator().pause_lane("charge", &key(lane), "anna").await.unwrap()).await
+    let filed = world.engine.operator().pause_lane("charge", &key(lane), "anna").await;
+    answer(world, filed.expect("it exists")).await
 }
 
 async fn resume(world: &World, lane: &str) -> Answer {
-    answer(world, world.engine.operator().resume_lane("charge", &key(lane)).await.unwrap()).await
-}
-
-async fn send_hot(world: &World, count: usize) {
-    for first in (0..count).step_by(1_000) {
-        let drafts = (first..count.min(first + 1_000)).map(|number| draft("hot", &number.to_string()));
-        let appending = Appending { drafts: drafts.collect(), object: None };
-        world.engine.producer().append("orders", appending).await.expect("the stream exists");
-    }
+    let filed = world.engine.operator().resume_lane("charge", &key(lane)).await;
+    answer(world, filed.expect("it exists")).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,43 +66,6 @@ async fn newest_of_a_long_siding_runs_though_what_came_first_is_superseded() {
     assert_eq!(resume(&world, "pod").await, Answer::Applied);
     let last = last.unwrap().unwrap().id;
     assert_eq!(world.settled(last).await.status(), Status::Ended(Terminal::Done));
-}
-
-#[tokio::test(start_paused = true)]
-async fn cancel_in_the_siding_leaves_what_is_in_memory_as_it_was() {
-    let mut world = World::with_partitions(Mode::Queue, 1).await;
-    world.process(ProcessorSettings::default()).await;
-    let operator = world.engine.operator();
-    let paused = operator.pause("charge", "anna").await.unwrap();
-    assert!(operator.wait(&paused, SOON).await.unwrap());
-    // As many as a lane has in memory, and one that has to wait in the siding.
-    send_hot(&world, 1_024).await;
-    let sided = world.submit("hot", "sided").await;
-    seam::wait(Duration::from_secs(2)).await;
-    world.engine.jobs().cancel(sided, world.env.token()).await.unwrap();
-    assert_eq!(world.settled(sided).await.status(), Status::Ended(Terminal::Cancelled));
-    let resumed = operator.resume("charge").await.unwrap();
-    assert!(operator.wait(&resumed, SOON).await.unwrap());
-    let all: Vec<String> = (0..1_024).map(|number| number.to_string()).collect();
-    assert_eq!(world.nexts(1_024).await, all);
-}
-
-#[tokio::test(start_paused = true)]
-async fn pause_of_a_hot_lane_does_not_wait_for_its_end() {
-    let mut world = World::with_partitions(Mode::Queue, 1).await;
-    let many = 20_000;
-    send_hot(&world, many).await;
-    world.process(ProcessorSettings::default()).await;
-    world.next().await;
-    assert_eq!(pause(&world, "hot").await, Answer::Applied);
-    let mut ran = 1;
-    while world.ran.try_recv().is_ok() {
-        ran += 1;
-    }
-    assert!(ran < many / 2, "{ran} of {many} ran before the pause");
-    assert_eq!(resume(&world, "hot").await, Answer::Applied);
-    let rest: Vec<String> = (ran..many).map(|number| number.to_string()).collect();
-    assert_eq!(world.nexts(many - ran).await, rest);
 }
 
 #[tokio::test(start_paused = true)]

@@ -163,8 +163,10 @@ impl Played {
         let mut wish = Wish::new(RequestRow { number, token: TokenId(number.into()), op }, number - 1);
         if let RequestOp::Cancel { id } = &wish.row.op {
             wish.event = Some(Entry::Event(event_in(1, id.0)));
+            wish.sided = lane.as_ref().is_some_and(|view| view.siding.contains(id));
         }
         wish.lane = lane;
+        self.seat.wish_sent();
         self.seat.grant(&self.env, wish, NOW);
     }
 

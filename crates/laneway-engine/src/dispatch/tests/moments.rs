@@ -70,6 +70,35 @@ fn cancel_of_what_is_done_and_not_durable_waits_and_changes_nothing() {
 }
 
 #[test]
+fn cancel_in_the_siding_leaves_what_is_in_memory_as_it_was() {
+    let mut played = Played::clean(ProcessorSettings::default());
+    // As many as a lane has in memory, and one that has to wait in the siding.
+    (1..=1_025).for_each(|id| played.read_in(1, id));
+    played.commit();
+    let sided = EventId(1_025);
+    let view = LaneView { record: LaneRecord::new(lane(1)), state: None, siding: vec![sided] };
+    played.ask(1, RequestOp::Cancel { id: sided }, Some(view));
+    let commit = played.sent().expect("an end and an answer");
+    assert_eq!((commit.endings.len(), commit.answers.len(), commit.lanes.len()), (1, 1, 1));
+    assert!(commit.lanes[0].record.is_some() && commit.lanes[0].unside == [sided], "{:?}", commit.lanes);
+    played.durable(&commit);
+    assert_eq!(start(&mut played), RunNo(1));
+}
+
+#[test]
+fn pause_of_a_lane_that_changes_with_every_commit_is_decided_at_once() {
+    let mut played = Played::clean(ProcessorSettings::default());
+    (1..=1_025).for_each(|id| played.read_in(1, id));
+    let view = LaneView { record: LaneRecord::new(lane(1)), state: None, siding: Vec::new() };
+    played.ask(1, RequestOp::Pause { lane: Some(lane(1)), by: Bytes::new() }, Some(view));
+    let commit = played.sent().expect("a pause");
+    let block = commit.lanes[0].record.as_ref().and_then(|record| record.block.clone());
+    assert!(matches!(block, Some(Block::Paused { .. })) && commit.answers.len() == 1, "{commit:?}");
+    played.durable(&commit);
+    assert!(played.seat.start_run(NOW).is_none());
+}
+
+#[test]
 fn cancel_of_one_lane_costs_the_lanes_beside_it_no_attempt() {
     let mut played = batches(Batch::Lanes { max: 2, within: std::time::Duration::ZERO });
     (1..=2).for_each(|number| played.read(number));
