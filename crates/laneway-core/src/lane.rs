@@ -42,7 +42,8 @@ pub struct LaneRecord {
     pub crashes: u32,
     /// A suspect's start was committed and its end not yet (contract 1.5).
     pub started: bool,
-    /// Ids up to this were run ahead of the floor and are passed (contract 3.6).
+    /// Its events up to this are run ahead of the floor (contract 3.6): those not in its siding have ended, though the
+    /// window may not know it. It is kept until the floor is there.
     pub ahead: Option<EventId>,
 }
 

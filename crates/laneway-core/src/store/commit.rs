@@ -99,7 +99,7 @@ pub struct LaneChange {
     pub lane: LaneName,
     /// Its record from now on; `None` makes it plain, which needs an empty siding.
     pub record: Option<LaneRecord>,
-    /// Ids that join its siding; they must be passed in this commit or before.
+    /// Ids that join its siding; they must be passed in this commit or before, or not be beyond the record's `ahead`.
     pub side: Vec<EventId>,
     /// Ids that leave its siding.
     pub unside: Vec<EventId>,

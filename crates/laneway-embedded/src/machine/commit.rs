@@ -3,7 +3,7 @@
 //! All parts are checked against the state as it is; only then the first row is written. What a commit says
 //! of the life that it ends by a reset counts before the next life begins.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use laneway_core::limits::{
     ANSWER_BYTES_MAX, CAUSE_BYTES_MAX, COMMIT_BYTES_MAX, EMITS_PER_COMMIT_MAX, PAGE_MAX, TOKEN_KEEP,
@@ -18,6 +18,7 @@ use laneway_core::{
 };
 
 use super::codec::{Filed, Outgoing, Stored, Token, Value, keys, load};
+use super::lanes::sided;
 use super::{Now, SeatHead, SeatState, State, StoredEnd, Table, define, gate, ids, job_ends, lane_changes};
 
 /// Settles runs. Also answers which jobs ended.
@@ -95,15 +96,25 @@ fn plan<S: State>(state: &S, now: Now, commit: Commit) -> Result<Plan> {
     check_sizes(&commit)?;
     let passed = |id: EventId| stored.window.contains(id) || commit.passed.contains(id);
     for ending in &commit.endings {
-        if ending.end == Terminal::Done || !passed(ending.id) {
-            let limit = "another end than done, of an event that is passed";
+        // What was run ahead of the window is in a siding, and not passed yet (contract 3.6).
+        let settles = passed(ending.id) || sided(state, seat, stored.head.incarnation, ending.id)?.is_some();
+        if ending.end == Terminal::Done || !settles {
+            let limit = "another end than done, of an event that is passed or in a siding";
             return Err(
                 Refusal::new("endings", format!("{} of event {}", ending.end, ending.id), limit).into()
             );
         }
     }
-    let lanes = lane_changes::check(state, seat, stored.head.incarnation, commit.lanes, passed)?;
-    let jobs = job_ends::check(state, now, seat, stored, commit.jobs, passed)?;
+    let leaving: BTreeSet<EventId> =
+        commit.lanes.iter().flat_map(|change| change.unside.iter().copied()).collect();
+    let jobs = job_ends::check(state, now, seat, stored, commit.jobs, passed, &leaving)?;
+    let place = lane_changes::Place {
+        seat,
+        life: stored.head.incarnation,
+        head: info.head,
+        floor: stored.window.floor(),
+    };
+    let lanes = lane_changes::check(state, place, commit.lanes, passed)?;
     let states = plan_states(state, seat, stored.head.states_life, commit.states)?;
     let forwarded = commit.forwarded.unwrap_or(stored.head.forwarded);
     check_counter("forwarded", forwarded, stored.head.forwarded, stored.head.emitted)?;

@@ -1,5 +1,7 @@
 //! Ends of jobs: which ones a commit may bring, and how long one lives afterwards.
 
+use std::collections::BTreeSet;
+
 use laneway_core::limits::{CAUSE_BYTES_MAX, RESULT_BYTES_MAX, RESULT_INLINE_BYTES_MAX};
 use laneway_core::store::{JobEnd, JobResult};
 use laneway_core::{Bytes, EventId, JobId, Refusal, Result, Seat, Shard, StoreError, Timestamp};
@@ -9,7 +11,7 @@ use super::lanes::sided;
 use super::{Now, SeatState, State, StoredEnd, Table};
 
 /// Checks the ends of a commit; answers those to keep, with the names of their jobs. An end that is there
-/// already stays, and the later one is passed over in silence.
+/// already stays, and the later one is passed over in silence. `leaving` are the ids that leave a siding with it.
 pub(super) fn check<S: State>(
     state: &S,
     now: Now,
@@ -17,11 +19,13 @@ pub(super) fn check<S: State>(
     stored: &SeatState,
     ends: Vec<JobEnd>,
     passed: impl Fn(EventId) -> bool,
+    leaving: &BTreeSet<EventId>,
 ) -> Result<Vec<(JobId, StoredEnd)>> {
     let mut kept: Vec<(JobId, StoredEnd)> = Vec::with_capacity(ends.len());
     for mut end in ends {
-        if !passed(end.id) {
-            return Err(refusal(end.id, "of an event that is passed with this commit"));
+        let in_siding = || sided(state, seat, stored.head.incarnation, end.id);
+        if !passed(end.id) && in_siding()?.is_none() {
+            return Err(refusal(end.id, "of an event that is passed with this commit, or in a siding"));
         }
         check_size(state, seat.shard, &end)?;
         let mark = state.job_mark(seat.shard, end.id)?;
@@ -29,12 +33,14 @@ pub(super) fn check<S: State>(
             return Err(refusal(end.id, "of a job that this processor answers"));
         };
         let was_open = !stored.window.contains(end.id);
-        // In its first life a seat ends a job when it passes the event, so an open event has no end yet.
-        let may_have_end = !was_open || stored.head.incarnation > 0;
+        // In its first life a seat ends a job when it passes the event, so an open event has no end yet, unless it was
+        // run ahead of the window and came back into its siding.
+        let ahead = was_open && (leaving.contains(&end.id) || !passed(end.id));
+        let may_have_end = !was_open || ahead || stored.head.incarnation > 0;
         if may_have_end && state.job_end(seat.shard, end.id)?.is_some() {
             continue;
         }
-        if !was_open && sided(state, seat, stored.head.incarnation, end.id)?.is_none() {
+        if !was_open && in_siding()?.is_none() {
             return Err(refusal(end.id, "of an event that was open before this commit"));
         }
         let ascends = kept.last().is_none_or(|(_, last)| last.end.id < end.id);

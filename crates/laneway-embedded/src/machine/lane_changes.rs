@@ -1,4 +1,8 @@
 //! Changes of lanes inside a commit: what an owner may change, and the rows and indexes that follow.
+//!
+//! A lane that is run ahead of the window (contract 3.6) says so in its record: ids up to `ahead` may join and leave its
+//! siding although they are not passed yet. Once they have left it, nothing but the record tells that they ended, so it
+//! keeps `ahead` until the floor is there.
 
 use std::collections::BTreeSet;
 
@@ -23,14 +27,24 @@ impl Checked {
     }
 }
 
+/// Whose lanes change, and how far the shard and the seat are before the commit.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) seat: Seat,
+    pub(super) life: u32,
+    /// Last id of the shard.
+    pub(super) head: EventId,
+    pub(super) floor: EventId,
+}
+
 /// Checks all changes of a commit. `passed` tells whether an id is passed once the commit is accepted.
 pub(super) fn check<S: State>(
     state: &S,
-    seat: Seat,
-    life: u32,
+    place: Place,
     changes: Vec<LaneChange>,
     passed: impl Fn(EventId) -> bool,
 ) -> Result<Vec<Checked>> {
+    let Place { seat, life, .. } = place;
     let mut named = BTreeSet::new();
     let mut moving = BTreeSet::new();
     for change in &changes {
@@ -38,9 +52,11 @@ pub(super) fn check<S: State>(
             return Err(refusal("lanes", &change.lane, "named once in a commit"));
         }
         check_record(change)?;
+        let ahead = check_ahead(place, change)?;
         for id in &change.side {
-            if !passed(*id) {
-                return Err(refusal("side", &change.lane, format!("with ids that are passed; {id} is not")));
+            if !passed(*id) && ahead.is_none_or(|ahead| *id > ahead) {
+                let limit = format!("with ids that are passed or not beyond its `ahead`; {id} is neither");
+                return Err(refusal("side", &change.lane, limit));
             }
             let now_in = sided(state, seat, life, *id)?;
             if !moving.insert(*id) || now_in.is_some_and(|lane| lane != change.lane) {
@@ -56,9 +72,32 @@ pub(super) fn check<S: State>(
     }
     let checked = changes.into_iter().map(|change| {
         let before = record(state, seat, life, &change.lane)?;
+        check_stays_ahead(place, &change, before.as_ref())?;
         Ok(Checked { change, before })
     });
     checked.collect()
+}
+
+/// How far a lane is ahead with this change: never further than there are events.
+fn check_ahead(place: Place, change: &LaneChange) -> Result<Option<EventId>> {
+    let ahead = change.record.as_ref().and_then(|record| record.ahead);
+    match ahead {
+        Some(id) if id > place.head => {
+            Err(refusal("ahead", &change.lane, format!("at most the last id {}; {id} is beyond", place.head)))
+        }
+        ahead => Ok(ahead),
+    }
+}
+
+/// What ended ahead of the window is known by its lane's record alone until the floor is beyond it.
+fn check_stays_ahead(place: Place, change: &LaneChange, before: Option<&LaneRecord>) -> Result<()> {
+    let ahead = |record: Option<&LaneRecord>| record.and_then(|record| record.ahead);
+    let kept = ahead(before).filter(|id| *id > place.floor);
+    if ahead(change.record.as_ref()) < kept {
+        let limit = format!("kept at {kept:?} or more until the floor, now {}, is there", place.floor);
+        return Err(refusal("ahead", &change.lane, limit));
+    }
+    Ok(())
 }
 
 /// The record of a lane as another store had it; its siding comes apart from it.

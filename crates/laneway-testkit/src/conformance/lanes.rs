@@ -38,6 +38,8 @@ pub async fn a_plain_lane_has_no_record(bench: &Bench) {
 /// Contract 2, lane: a record comes back as it was written, for every kind of block.
 pub async fn every_kind_of_record_is_kept(bench: &Bench) {
     let place = bench.place().await;
+    // No lane is ahead of the log.
+    bench.fill(&place, "a", 50).await;
     let bytes = Bytes::from_static(b"why");
     let blocks = [
         Block::Retry { due: Due::Steady(Steady(9)), cause: bytes.clone() },

@@ -170,6 +170,11 @@ macro_rules! __each_case {
                 a_commit_touches_no_event_and_no_tail
                 a_commit_of_an_unknown_seat_is_not_found
             }
+            ahead {
+                a_lane_is_sided_beyond_the_window_as_far_as_it_is_ahead
+                what_is_run_ahead_ends_beyond_the_window_and_once
+                a_lane_stays_ahead_until_the_floor_is_there
+            }
             commit_refused {
                 an_id_above_the_head_is_not_passed
                 an_id_above_the_window_is_not_passed

@@ -4,6 +4,7 @@
 //! of the contract it holds. `list` names every case once; `run` runs them.
 
 pub mod adoption;
+pub mod ahead;
 pub mod append;
 pub mod append_again;
 pub mod append_latest;
