@@ -125,6 +125,12 @@ impl<A> Gathering<A> {
         self.lane(lane).side.push(id);
     }
 
+    /// The same for one that is not passed yet, because its lane is run ahead of the window.
+    pub(crate) fn side_ahead(&mut self, lane: &LaneName, id: EventId) {
+        self.events += 1;
+        self.lane(lane).side.push(id);
+    }
+
     /// An event that was moved out of a siding for good goes back into it.
     pub(crate) fn record(&mut self, lane: &LaneName, record: Option<LaneRecord>) {
         self.lane(lane).record = record;

@@ -60,6 +60,7 @@ impl Seat {
         let Some(in_flight) = self.in_flight.take() else { return };
         self.next_due_durable = in_flight.next_due;
         in_flight.lanes.iter().for_each(|lane| self.requests.moved(lane));
+        self.urgent.committed(in_flight.lanes.iter());
         if let Some(changed) = &mut self.committed_while_loading {
             changed.extend(in_flight.lanes);
         }
@@ -72,6 +73,7 @@ impl Seat {
                     self.want_more(&turn.key);
                     self.requests.moved(&turn.key);
                 }
+                After::Ahead { lane, events } => self.join_ahead(lane, events, now),
                 After::Moved { lane } => self.requests.moved(&lane),
                 After::CaughtUp { lane } => {
                     self.end_alone(&lane);
@@ -94,6 +96,7 @@ impl Seat {
         }
         self.requests.reached(EventId(self.floor.0 + WINDOW_IDS));
         self.requests.quieter();
+        self.floor_rose();
     }
 
     /// A lane that has come to the end of what is in memory of its siding gets more of it.

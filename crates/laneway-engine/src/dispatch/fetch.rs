@@ -8,7 +8,8 @@ use laneway_core::store::{
     DeadLetter, Entry, LaneSelect, LaneView, Lanes, Page, Query, Read, ReadFrom, RequestOp, RequestRow, Rows,
 };
 use laneway_core::{
-    Block, BlockKind, Due, EventId, LaneName, LaneRecord, Result, Seat as SeatId, Store, StoreError, Terminal,
+    Block, BlockKind, Due, Event, EventId, LaneName, LaneRecord, Result, Seat as SeatId, Store, StoreError,
+    Terminal,
 };
 
 use super::carry::Ground;
@@ -278,12 +279,25 @@ pub(crate) async fn look_up_wish(
     Ok(wish)
 }
 
+/// One event by its id; nothing if the log does not have it any more.
+async fn entry_of(store: &dyn Store, seat: SeatId, id: EventId) -> Result<Option<Entry>> {
+    match events(store, seat, vec![id], Room::ALL).await {
+        Ok((page, _)) => Ok(page.entries.into_iter().next()),
+        Err(StoreError::Trimmed { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The same, unless a newer one has taken its place.
+pub(super) async fn event_of(store: &dyn Store, seat: SeatId, id: EventId) -> Result<Option<Event>> {
+    Ok(entry_of(store, seat, id).await?.and_then(|entry| match entry {
+        Entry::Event(event) => Some(event),
+        Entry::Superseded { .. } => None,
+    }))
+}
+
 async fn look_up_event(store: &dyn Store, seat: SeatId, id: EventId, wish: &mut Wish) -> Result<()> {
-    wish.event = match events(store, seat, vec![id], Room::ALL).await {
-        Ok((page, _)) => page.entries.into_iter().next(),
-        Err(StoreError::Trimmed { .. }) => None,
-        Err(error) => return Err(error),
-    };
+    wish.event = entry_of(store, seat, id).await?;
     let before = EventId(id.0.saturating_sub(1));
     if let Rows::Sided(rows) = store.query(Query::Sided(seat, before, 1)).await? {
         wish.sided = rows.first().is_some_and(|(sided, _)| *sided == id);

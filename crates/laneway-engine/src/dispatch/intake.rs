@@ -66,6 +66,7 @@ impl Seat {
         debug_assert!(self.unknown_lanes(&page, views).is_empty(), "every lane of a page is known");
         self.head = self.head.max(page.head);
         self.requests.filed(page.request_no);
+        views.values().for_each(|view| self.note_ahead(view));
         let states: HashMap<_, _> = page.states.into_iter().collect();
         for entry in page.entries {
             let id = entry.id();
@@ -90,12 +91,18 @@ impl Seat {
                 }
             }
         }
+        self.urgent_left();
+    }
+
+    /// Whether this processor is to run an event at all.
+    pub(super) fn is_for_us(&self, event: &Event) -> bool {
+        let is_our_job = event.job.is_some_and(|job| job.responder == self.id.processor);
+        is_our_job || self.settings.wants(event.kind.as_str())
     }
 
     fn take_event(&mut self, event: Event, state: Option<Versioned>, views: &Views, now: Now) {
         let lane = name_of(&event);
-        let is_our_job = event.job.is_some_and(|job| job.responder == self.id.processor);
-        if !is_our_job && !self.settings.wants(event.kind.as_str()) {
+        if !self.is_for_us(&event) || self.is_ahead(&lane, event.id) {
             self.gathering.pass(event.id);
             return;
         }
@@ -151,10 +158,6 @@ impl Seat {
     fn join_blocked(&mut self, view: &LaneView, event: &Event) {
         let record = &view.record;
         let lane = record.lane.clone();
-        if record.ahead.is_some_and(|ahead| event.id <= ahead) {
-            self.gathering.pass(event.id);
-            return;
-        }
         match &record.block {
             Some(Block::Diverting { since }) => self.divert(event, *since),
             Some(Block::Paused { .. } | Block::Claimed(_)) | None => self.join_siding(record, event.id),
@@ -228,8 +231,13 @@ impl Seat {
 
     /// An event that never was in memory ends.
     pub(super) fn end_unread(&mut self, id: EventId, job: Option<JobMark>, end: End) {
-        debug_assert!(end.terminal != Terminal::Done, "only a run is done");
         self.gathering.pass(id);
+        self.end_passed(id, job, end);
+    }
+
+    /// The same for one that does not hold the floor back: it was in a siding.
+    pub(super) fn end_passed(&mut self, id: EventId, job: Option<JobMark>, end: End) {
+        debug_assert!(end.terminal != Terminal::Done, "only a run is done");
         self.tally.count(end.terminal);
         self.gathering.ending(end.of(id));
         self.end_job(id, job, &end, JobResult::None);

@@ -63,7 +63,7 @@ impl Seat {
     }
 
     /// Changes the record of a lane that is not in memory.
-    fn change_record(&mut self, lane: &LaneName, record: LaneRecord) {
+    pub(super) fn change_record(&mut self, lane: &LaneName, record: LaneRecord) {
         self.records.insert(lane);
         self.gather_record(lane, Some(record));
     }
@@ -88,6 +88,7 @@ impl Seat {
             self.want_again(loaded.left);
         }
         for (view, siding) in loaded.lanes {
+            self.note_ahead(&view);
             let lane = &view.record.lane;
             if self.may_load(lane) && !changed.contains(lane) {
                 match &view.record.block {
@@ -118,8 +119,8 @@ impl Seat {
             let id = entry.id();
             self.gathering.unside(&lane, id);
             match entry {
-                Entry::Event(event) => self.divert(&event, since),
-                Entry::Superseded { winner, job, .. } => self.end_unread(id, job, End::superseded(winner)),
+                Entry::Event(event) => self.divert_passed(&event, since),
+                Entry::Superseded { winner, job, .. } => self.end_passed(id, job, End::superseded(winner)),
             }
         }
         self.gather_record(&lane, Some(record));
@@ -161,7 +162,10 @@ impl Seat {
         for entry in events.entries {
             found.push(entry.id());
             match entry {
-                Entry::Event(event) => self.book.push(lane.clone(), event, true, now),
+                Entry::Event(event) => {
+                    let priority = self.priority_of(&lane, &event);
+                    self.book.push_lifted(lane.clone(), event, true, priority, now);
+                }
                 Entry::Superseded { id, winner, job, .. } => {
                     self.gathering.unside(&lane, id);
                     let end = End::superseded(winner);

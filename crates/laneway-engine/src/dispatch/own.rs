@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::store::{Append, LaneSelect, Lanes, Owner, Query, Resume, Rows, Seize};
+use laneway_core::store::{Append, LaneSelect, LaneView, Lanes, Owner, Query, Resume, Rows, Seize};
 use laneway_core::{BlockKind, LaneName, Nonce, Partition, Result, Seat as SeatId, StoreError, StreamInfo};
 use tokio::sync::watch;
 
@@ -97,12 +97,13 @@ async fn take(
 ) -> Result<Seat> {
     let resume = seize(ground, id).await?;
     let was_clean = resume.progress.clean;
-    let records = records(ground, id).await?;
+    let (records, ahead) = records(ground, id).await?;
     let mut seat = Seat::new(id, Arc::clone(settings), stream, names, resume, records);
     if ground.demand.is_some() {
         seat.serve_workers();
     }
     let now = ground.env.now();
+    ahead.iter().for_each(|view| seat.resume_ahead(view));
     // Claimed lanes are left alone: their workers settle them, or their leases end.
     for kind in [BlockKind::Running, BlockKind::Diverting] {
         let mut after = None;
@@ -142,16 +143,18 @@ async fn owner_of(ground: &Ground, seat: SeatId) -> Result<Option<Owner>> {
     Ok((!nobody).then_some(Owner { term: fence.term, nonce: fence.nonce }))
 }
 
-/// The names of all lanes that have a record, unless they are too many.
-async fn records(ground: &Ground, seat: SeatId) -> Result<Records> {
+/// The names of all lanes that have a record, unless they are too many, and those among them that are ahead.
+async fn records(ground: &Ground, seat: SeatId) -> Result<(Records, Vec<LaneView>)> {
+    let mut ahead = Vec::new();
     let mut names: BTreeSet<LaneName> = BTreeSet::new();
     let mut after = None;
     while names.len() <= crate::lane::KNOWN_MAX {
         let select = LaneSelect::Blocked { kind: None, after: after.clone(), limit: PAGE };
-        let views = ground.store.lanes(Lanes { seat, select, siding: 0 }).await?;
-        let Some(last) = views.last() else { return Ok(Records::new(Some(names))) };
+        let views = ground.store.lanes(Lanes { seat, select, siding: 1 }).await?;
+        let Some(last) = views.last() else { return Ok((Records::new(Some(names)), ahead)) };
         after = Some(last.record.lane.clone());
+        ahead.extend(views.iter().filter(|view| view.record.ahead.is_some()).cloned());
         names.extend(views.into_iter().map(|view| view.record.lane));
     }
-    Ok(Records::new(None))
+    Ok((Records::new(None), ahead))
 }

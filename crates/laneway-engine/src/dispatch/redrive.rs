@@ -45,7 +45,11 @@ impl Seat {
         }
         for dead in &chosen {
             self.gathering.revive(dead.event.id);
-            self.gathering.side(lane, dead.event.id);
+            if self.is_ahead(lane, dead.event.id) {
+                self.gathering.side_ahead(lane, dead.event.id);
+            } else {
+                self.gathering.side(lane, dead.event.id);
+            }
         }
         let before = wish.lane.as_ref().map(|view| view.record.clone());
         let record = before.unwrap_or_else(|| LaneRecord::new(lane.clone()));

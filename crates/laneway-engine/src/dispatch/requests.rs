@@ -77,6 +77,7 @@ impl Seat {
                 return;
             }
         }
+        wish.lane.iter().for_each(|view| self.note_ahead(view));
         let verdict = match wish.row.op.clone() {
             RequestOp::Cancel { id } => self.cancel(&wish, id),
             RequestOp::Pause { lane: None, .. } => self.set_status(SeatStatus::Paused),
@@ -182,7 +183,8 @@ impl Seat {
             self.end_sided(view, id, job, end);
             return APPLIED;
         }
-        if id > self.read_to && !self.passed_before.contains(id) && !self.sided_unread.contains(&id) {
+        let is_unread = id > self.read_to && !self.is_ahead(&lane, id);
+        if is_unread && !self.passed_before.contains(id) && !self.sided_unread.contains(&id) {
             if id.0 > self.floor.0 + WINDOW_IDS {
                 // Too far ahead to be passed: when the window has come nearer.
                 return Verdict::PutOff(Until::Window(id));

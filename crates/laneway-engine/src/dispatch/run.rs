@@ -20,6 +20,7 @@ use super::fetch::{Loaded, Wish, load_due, load_named, look_up_wish};
 use super::intake::Views;
 use super::loading::SIDING_CHUNK;
 use super::seat::{Finished, RunNo, Seat};
+use super::urgent::{Found, look};
 use crate::commit::send;
 use crate::handler::Carrying;
 use crate::log::forward_outbox;
@@ -79,6 +80,7 @@ struct Loop {
     /// Lanes that the load under way was asked for by name: they are asked for again when it fails.
     loading_named: Vec<LaneName>,
     wishing: Option<BoxFuture<'static, Result<Option<Wish>>>>,
+    urging: Option<BoxFuture<'static, Result<Found>>>,
     forwarding: Option<BoxFuture<'static, Result<u64>>>,
     promoting: Option<BoxFuture<'static, Result<Promoted>>>,
     news: BoxFuture<'static, Result<u64>>,
@@ -118,6 +120,7 @@ pub(crate) async fn run(ground: Arc<Ground>, seat: Seat, mut order: watch::Recei
         loading: None,
         loading_named: Vec::new(),
         wishing: None,
+        urging: None,
         forwarding: None,
         promoting: None,
         news,
@@ -214,6 +217,7 @@ impl Loop {
         self.send_read(now);
         self.send_load(now);
         self.send_wish();
+        self.send_urgent();
         self.send_forward();
         self.send_promote(now);
     }
@@ -388,6 +392,16 @@ impl Loop {
         );
     }
 
+    fn send_urgent(&mut self) {
+        if self.urging.is_some() {
+            return;
+        }
+        let Some((after, read_to)) = self.seat.wants_urgent() else { return };
+        self.seat.urgent_sent();
+        let (store, id) = (Arc::clone(&self.ground.store), self.seat.id());
+        self.urging = Some(async move { look(&*store, id, after, read_to).await }.boxed());
+    }
+
     fn send_forward(&mut self) {
         if self.forwarding.is_some() {
             return;
@@ -426,6 +440,7 @@ impl Loop {
             views = answer(&mut self.looking_up) => self.on_views(views),
             loaded = answer(&mut self.loading) => self.on_loaded(loaded),
             wish = answer(&mut self.wishing) => self.on_wish(wish),
+            found = answer(&mut self.urging) => self.on_urgent(found),
             forwarded = answer(&mut self.forwarding) => self.on_forwarded(forwarded),
             promoted = answer(&mut self.promoting) => self.on_promoted(promoted),
             place = answer(&mut self.asking_place) => self.place = Some(place),
@@ -558,6 +573,16 @@ impl Loop {
             Ok(Some(wish)) => self.seat.grant(&self.ground.env, wish, self.ground.env.now()),
             Ok(None) => self.seat.no_request(),
             Err(error) => self.try_again(&error),
+        }
+    }
+
+    fn on_urgent(&mut self, found: Result<Found>) {
+        match found {
+            Ok(found) => self.seat.take_urgent(found, self.ground.env.now()),
+            Err(error) => {
+                self.seat.urgent_failed();
+                self.try_again(&error);
+            }
         }
     }
 

@@ -1,11 +1,11 @@
 //! One seat as its owner sees it: what was read, what runs, what is gathered.
 //!
 //! Plain code, no I/O: the loop in `run` hands in what happened and asks what to do. The rules are in the files beside
-//! it: `intake` (pages), `turns` (what starts), `accused` (what starts alone), `settle` (what a run came to), `requests` (what others ask for),
+//! it: `intake` (pages), `urgent` (what is not read yet and cannot wait), `turns` (what starts), `accused` (what starts alone), `settle` (what a run came to), `requests` (what others ask for),
 //! `durable` (what follows once a commit is safe).
 //!
 //! Invariants:
-//! - an event is in memory, or passed, or beyond what was read
+//! - an event is in memory, or passed, or beyond what was read, or its lane is ahead of it
 //! - a lane's next event starts only when the end of the one before is durable
 //! - a lane with a record in the store has its events in its siding; those in memory are its beginning
 //! - nothing here outlives the fence: a fenced seat is dropped whole
@@ -17,8 +17,8 @@ use hashbrown::HashMap;
 use laneway_core::limits::WINDOW_IDS;
 use laneway_core::store::{Resume, SeatStatus, Versioned};
 use laneway_core::{
-    Due, EventId, Fence, Key, LaneName, LaneRecord, Mode, Seat as SeatId, Steady, StreamId, StreamInfo,
-    Timestamp, Window,
+    Due, Event, EventId, Fence, Key, LaneName, LaneRecord, Mode, Seat as SeatId, Steady, StreamId,
+    StreamInfo, Timestamp, Window,
 };
 use laneway_lanes::table::ItemId;
 
@@ -27,6 +27,7 @@ use super::claims::Settled;
 use super::fetch::Room;
 use super::queue::Requests;
 use super::settings::{Batch, ProcessorSettings};
+use super::urgent::Urgent;
 use crate::commit::{Gathering, Prepared};
 use crate::handler::{Canceller, Progress, WhenDurable};
 use crate::lane::{Book, LaneTurn, Rates, Records, Waiting};
@@ -70,6 +71,8 @@ pub(crate) struct Seat {
     pub(super) accused: Accused,
     /// Ids up to this may have been running when an owner before came to a bad end (contract 1.5).
     pub(super) suspects_to: EventId,
+    /// What is urgent beyond what was read, and lanes that are ahead because of it.
+    pub(super) urgent: Urgent,
     /// States that became durable since the read under way was sent: what it brings may be older.
     pub(super) fresh_states: HashMap<Key, Option<Versioned>>,
     pub(super) requests: Requests,
@@ -146,6 +149,8 @@ pub(crate) struct InFlight {
 pub(crate) enum After {
     /// The lane may go on: its running event has ended, and those that ran and ended with it.
     Finish { turn: LaneTurn },
+    /// A stretch of the lane that lies beyond what was read is in its siding.
+    Ahead { lane: LaneName, events: Vec<Event> },
     /// Something of the lane is durable that a request waits for.
     Moved { lane: LaneName },
     /// What a lane ran ahead of is durable.
@@ -235,6 +240,7 @@ impl Seat {
             status: progress.status,
             // Only what was within the window can have been started.
             suspects_to: if progress.clean { EventId(0) } else { resume.head.min(ceiling) },
+            urgent: Urgent::new(progress.clean),
             passed_before: progress.window,
             floor,
             read_to: floor,
@@ -352,6 +358,11 @@ impl Seat {
         }
     }
 
+    /// Whether there is room for lanes that do not wait until memory has some.
+    pub(super) fn has_room_for_urgent(&self) -> bool {
+        self.book.len() < 2 * self.loaded_max() && self.book.bytes() < 2 * LOADED_BYTES_MAX
+    }
+
     /// When the next waiting event expires.
     pub(crate) fn next_expiry(&self) -> Option<Steady> {
         self.book.next_expiry().map(|tick| Steady(tick.as_micros()))
@@ -403,6 +414,7 @@ impl Seat {
     pub(super) fn put_record(&mut self, lane: &LaneName, record: Option<LaneRecord>) {
         match &record {
             Some(_) => self.records.insert(lane),
+            None if self.stays_ahead(lane) => self.records.insert(lane),
             None => self.records.remove(lane),
         }
         self.gather_record(lane, record.clone());
@@ -414,6 +426,7 @@ impl Seat {
         // Both are empty most of the time: nobody looks up anything while no lane has a record.
         self.changed_lanes.insert(lane.clone());
         self.changed_since_wish.insert(lane.clone());
+        let record = self.record_ahead(lane, record);
         self.gathering.record(lane, record);
     }
 }

@@ -295,9 +295,15 @@ impl Seat {
 
     /// An event of a diverting lane that was not in memory goes to the dead letters.
     pub(super) fn divert(&mut self, event: &Event, since: EventId) {
+        self.gathering.pass(event.id);
+        self.divert_passed(event, since);
+    }
+
+    /// The same for one that was in a siding.
+    pub(super) fn divert_passed(&mut self, event: &Event, since: EventId) {
         let end = diverted(since);
         self.gathering.dead(dead_letter(event, &end));
-        self.end_unread(event.id, event.job, end);
+        self.end_passed(event.id, event.job, end);
     }
 
     fn tell_parked(&mut self, event: &Event, cause: &str, attempts: u32) {

@@ -126,7 +126,7 @@ impl Seat {
             self.accuse(turn);
             return None;
         }
-        if event.id <= self.suspects_to {
+        if self.is_suspect(&lane, event.id) {
             self.commit_start(turn, now);
             return None;
         }
@@ -172,7 +172,7 @@ impl Seat {
         let mut behind = self.book.behind(&turn.key, max);
         let whole = behind.iter().position(|(_, waiting)| {
             let event = &waiting.event;
-            event.hold_until.is_some() || event.expires_at.is_some() || event.id <= self.suspects_to
+            event.hold_until.is_some() || event.expires_at.is_some() || self.is_suspect(&turn.key, event.id)
         });
         behind.truncate(whole.unwrap_or(behind.len()));
         behind

@@ -150,6 +150,12 @@ impl Book {
     }
 
     pub(crate) fn push(&mut self, lane: LaneName, event: Event, sided: bool, now: Now) {
+        let priority = event.priority;
+        self.push_lifted(lane, event, sided, priority, now);
+    }
+
+    /// The same for one that is more urgent than it says, for the sake of one behind it that is not in memory.
+    pub(crate) fn push_lifted(&mut self, lane: LaneName, event: Event, sided: bool, priority: u8, now: Now) {
         self.bytes += size_of(&event);
         if self.gathers && self.table.len_of(&lane) == 0 {
             self.memo_mut(&lane).runnable_since = Some(now.steady);
@@ -158,7 +164,7 @@ impl Book {
             self.memo_mut(&lane).sided += 1;
         }
         let mut arrival = Arrival::new(lane, Arc::new(Waiting::new(event, sided)));
-        arrival.priority = priority(arrival.payload.event.priority);
+        arrival.priority = class_of(priority);
         arrival.expires = arrival.payload.event.expires_at.map(|at| tick_of(at, now));
         self.table.push(arrival);
     }
@@ -308,7 +314,7 @@ pub(crate) fn size_of(event: &Event) -> usize {
 }
 
 /// 0 is the usual, 1 goes before it, more goes before that.
-fn priority(priority: u8) -> Priority {
+fn class_of(priority: u8) -> Priority {
     match priority {
         0 => Priority::Normal,
         1 => Priority::High,

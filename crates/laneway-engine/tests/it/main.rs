@@ -22,5 +22,6 @@ mod schedules;
 mod seam;
 mod sidings;
 mod time;
+mod urgent;
 mod why;
 mod world;

@@ -30,6 +30,8 @@ pub(super) struct SeatModel {
     pub(super) start: EventId,
     pub(super) settled: BTreeMap<EventId, Terminal>,
     pub(super) sided: BTreeMap<EventId, LaneName>,
+    /// Those that joined a siding before the window came to them: when it does, that settles nothing.
+    pub(super) ahead: BTreeSet<EventId>,
     pub(super) records: BTreeMap<LaneName, LaneRecord>,
     pub(super) states: BTreeMap<Key, (u64, Bytes)>,
     pub(super) endings: BTreeMap<EventId, Terminal>,
@@ -167,6 +169,7 @@ impl Judge {
             model.start = committed.floor;
             model.settled.clear();
             model.sided.clear();
+            model.ahead.clear();
             model.records.clear();
             model.endings.clear();
             if reset.clear_states {
@@ -204,11 +207,13 @@ impl Judge {
                 }
                 model.endings.remove(id);
                 model.sided.insert(*id, lane.clone());
+                model.ahead.insert(*id);
             }
         }
-        let open = |id: &EventId| *id > model.start && !joins.contains(id);
-        for id in commit.passed.ids().filter(open).collect::<Vec<_>>() {
-            settled.insert(id, end_of(&id));
+        for id in commit.passed.ids().filter(|id| *id > model.start) {
+            if !model.ahead.remove(&id) {
+                settled.insert(id, end_of(&id));
+            }
         }
         for (id, end) in &settled {
             self.hit(match end {
