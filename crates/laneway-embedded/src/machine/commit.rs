@@ -95,16 +95,9 @@ fn plan<S: State>(state: &S, now: Now, commit: Commit) -> Result<Plan> {
     check_passed(info, &stored.window, &commit.passed)?;
     check_sizes(&commit)?;
     let passed = |id: EventId| stored.window.contains(id) || commit.passed.contains(id);
-    for ending in &commit.endings {
-        // What was run ahead of the window is in a siding, and not passed yet (contract 3.6).
-        let settles = passed(ending.id) || sided(state, seat, stored.head.incarnation, ending.id)?.is_some();
-        if ending.end == Terminal::Done || !settles {
-            let limit = "another end than done, of an event that is passed or in a siding";
-            return Err(
-                Refusal::new("endings", format!("{} of event {}", ending.end, ending.id), limit).into()
-            );
-        }
-    }
+    // What was run ahead of the window is in a siding, and not passed yet (contract 3.6).
+    let life = stored.head.incarnation;
+    check_endings(&commit.endings, |id| Ok(passed(id) || sided(state, seat, life, id)?.is_some()))?;
     let leaving: BTreeSet<EventId> =
         commit.lanes.iter().flat_map(|change| change.unside.iter().copied()).collect();
     let jobs = job_ends::check(state, now, seat, stored, commit.jobs, passed, &leaving)?;
@@ -161,6 +154,17 @@ fn plan<S: State>(state: &S, now: Now, commit: Commit) -> Result<Plan> {
         jobs,
         reset,
     })
+}
+
+fn check_endings(endings: &[Ending], settles: impl Fn(EventId) -> Result<bool>) -> Result<()> {
+    for ending in endings {
+        if ending.end == Terminal::Done || !settles(ending.id)? {
+            let limit = "another end than done, of an event that is passed or in a siding";
+            let found = format!("{} of event {}", ending.end, ending.id);
+            return Err(Refusal::new("endings", found, limit).into());
+        }
+    }
+    Ok(())
 }
 
 fn check_passed(info: &ShardInfo, window: &Window, passed: &Passed) -> Result<(), Refusal> {

@@ -35,8 +35,12 @@ impl Stored for Token {
 
     fn decode(from: &mut Decoder) -> Result<Self, Malformed> {
         let (number, until) = (from.varint()?, from.optional()?.map(Timestamp));
-        let answer = if from.is_empty() { Bytes::new() } else { from.bytes()? };
-        Ok(Self { number, until, answer })
+        if from.is_empty() {
+            return Ok(Self { number, until, answer: Bytes::new() });
+        }
+        let answer = from.bytes()?;
+        // No answer at all is written as nothing.
+        if answer.is_empty() { Err(Malformed) } else { Ok(Self { number, until, answer }) }
     }
 }
 
