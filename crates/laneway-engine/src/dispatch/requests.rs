@@ -46,6 +46,7 @@ impl Seat {
         let mut changed = std::mem::take(&mut self.changed_since_wish);
         changed.retain(|lane| self.is_changing(lane));
         self.changed_since_wish = changed;
+        self.requests.sent();
     }
 
     /// There was no request after all.
