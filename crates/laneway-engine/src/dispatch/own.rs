@@ -51,8 +51,16 @@ pub(crate) async fn own(
             }
             Ended::Lost(error) => {
                 tracing::warn!(%seat, %error, "a seat was lost and is tried again");
-                if matches!(error, StoreError::Fenced { .. }) {
-                    tell(&ground, seat, &names, Report::SeatFenced { error: &error.to_string() }).await;
+                let text = error.to_string();
+                match error {
+                    StoreError::Fenced { .. } => {
+                        tell(&ground, seat, &names, Report::SeatFenced { error: &text }).await;
+                    }
+                    // A commit is refused by a fault of the engine alone (contract 1.15): somebody must know.
+                    StoreError::Refused(_) => {
+                        tell(&ground, seat, &names, Report::SeatFailed { fault: &text }).await;
+                    }
+                    _ => {}
                 }
             }
             Ended::Faulty(fault) => {

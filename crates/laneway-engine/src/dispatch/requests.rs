@@ -77,7 +77,7 @@ impl Seat {
             RequestOp::Retry { lane, id } => self.retry(&wish, &lane, id),
             RequestOp::Skip { lane, id } => self.skip(&wish, &lane, id),
             RequestOp::Redrive { id, lane, to } => self.redrive(&wish, &lane, id, to),
-            RequestOp::Discard { id, .. } => self.discard(&wish, id),
+            RequestOp::Discard { id, lane } => self.discard(&wish, &lane, id),
             RequestOp::Reset(reset) => self.reset(reset),
             RequestOp::Settle { .. } => self.settle_claim(env, wish, now),
             RequestOp::Extend { lease, .. } => self.extend_claim(&wish, lease, now),

@@ -22,7 +22,7 @@ use super::loading::SIDING_CHUNK;
 use super::seat::{Finished, RunNo, Seat};
 use crate::commit::send;
 use crate::handler::Carrying;
-use crate::log::forward_outbox;
+use crate::log::{Forwarded, forward_outbox};
 use crate::service::{Alarm, Now};
 
 /// How often a seat looks for news without being told.
@@ -31,6 +31,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const READ_MAX: usize = 2_048;
 /// Wait before a failed read is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
+/// Longest wait before emits that could not be forwarded are forwarded again.
+const FORWARD_AGAIN_MAX: Duration = Duration::from_secs(5);
 /// Wait before lanes that were due and just changing are looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// What a turn of the loop takes of the time that a task may keep its thread, in the runtime's units (128 in all).
@@ -75,7 +77,10 @@ struct Loop {
     /// Lanes that the load under way was asked for by name: they are asked for again when it fails.
     loading_named: Vec<LaneName>,
     wishing: Option<BoxFuture<'static, Result<Option<Wish>>>>,
-    forwarding: Option<BoxFuture<'static, Result<u64>>>,
+    forwarding: Option<BoxFuture<'static, Result<Forwarded>>>,
+    /// Forwarding failed: not before then, and how long it waits the next time. Reading does not wait with it.
+    forward_after: Option<Steady>,
+    forward_wait: Duration,
     promoting: Option<BoxFuture<'static, Result<Promoted>>>,
     news: BoxFuture<'static, Result<u64>>,
     asked: BoxFuture<'static, Result<u64>>,
@@ -115,6 +120,8 @@ pub(crate) async fn run(ground: Arc<Ground>, seat: Seat, mut order: watch::Recei
         loading_named: Vec::new(),
         wishing: None,
         forwarding: None,
+        forward_after: None,
+        forward_wait: TRY_AGAIN,
         promoting: None,
         news,
         asked,
@@ -210,7 +217,7 @@ impl Loop {
         self.send_read(now);
         self.send_load(now);
         self.send_wish();
-        self.send_forward();
+        self.send_forward(now);
         self.send_promote(now);
     }
 
@@ -379,20 +386,17 @@ impl Loop {
         );
     }
 
-    fn send_forward(&mut self) {
-        if self.forwarding.is_some() {
+    fn send_forward(&mut self, now: Now) {
+        if self.forwarding.is_some() || self.forward_after.is_some_and(|at| at > now.steady) {
             return;
         }
+        self.forward_after = None;
         let Some(after) = self.seat.wants_forward() else { return };
         let ground = Arc::clone(&self.ground);
         let (id, fence) = (self.seat.id(), self.seat.fence());
-        self.forwarding =
-            Some(
-                async move {
-                    forward_outbox(&ground.env, &*ground.store, &ground.catalogue, id, fence, after).await
-                }
-                .boxed(),
-            );
+        self.forwarding = Some(
+            async move { forward_outbox(&*ground.store, &ground.catalogue, id, fence, after).await }.boxed(),
+        );
     }
 
     fn send_promote(&mut self, now: Now) {
@@ -449,7 +453,8 @@ impl Loop {
         let promote = self.promote_at.filter(|_| self.promoting.is_none()).map(|at| at.max(self.read_after));
         let long = self.seat.next_long_run().filter(|_| self.commit.is_none());
         let batch = self.seat.next_by_batch(now);
-        let times = [promote, due, expiry, read, long, rate, batch];
+        let forward = self.forward_after.map(|at| at.max(self.read_after));
+        let times = [promote, due, expiry, read, long, rate, batch, forward];
         times.into_iter().flatten().fold(self.look_at, Steady::min)
     }
 
@@ -552,10 +557,17 @@ impl Loop {
         }
     }
 
-    fn on_forwarded(&mut self, forwarded: Result<u64>) {
+    fn on_forwarded(&mut self, forwarded: Result<Forwarded>) {
         match forwarded {
-            Ok(number) => self.seat.emits_forwarded(number),
-            Err(error) => self.try_again(&error),
+            Ok(forwarded) => {
+                self.forward_wait = TRY_AGAIN;
+                self.seat.emits_forwarded(forwarded);
+            }
+            Err(error) => {
+                tracing::warn!(seat = %self.seat.id(), %error, "emits are forwarded again");
+                self.forward_after = Some(self.ground.env.now().steady.after(self.forward_wait));
+                self.forward_wait = (self.forward_wait * 2).min(FORWARD_AGAIN_MAX);
+            }
         }
     }
 

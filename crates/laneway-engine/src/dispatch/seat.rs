@@ -72,6 +72,8 @@ pub(crate) struct Seat {
     /// States that became durable since the read under way was sent: what it brings may be older.
     pub(super) fresh_states: HashMap<Key, Option<Versioned>>,
     pub(super) requests: Requests,
+    /// Requests about more dead letters than one commit holds, and the last one that is meant.
+    pub(super) dead_through: BTreeMap<u64, EventId>,
     /// Last number given in the outbox.
     pub(super) emitted: u64,
     /// Outbox rows up to this have reached their shard, durably noted or not.
@@ -178,6 +180,8 @@ pub(crate) struct ActiveLane {
     /// Events that run with the turn's, in order (a lane batch).
     pub(super) also: Vec<(ItemId, Arc<Waiting>)>,
     pub(super) attempt: u32,
+    /// So many of its events, from the first on, are settled already.
+    pub(super) settled: usize,
     pub(super) progress: Progress,
     /// Why the run was asked to stop.
     pub(super) stop: Option<Stop>,
@@ -194,6 +198,11 @@ pub(crate) enum Stop {
 impl ActiveLane {
     pub(super) fn events(&self) -> impl Iterator<Item = &Arc<Waiting>> {
         std::iter::once(&self.turn.payload).chain(self.also.iter().map(|(_, waiting)| waiting))
+    }
+
+    /// Attempts at its event of this place: those before counted for the head alone.
+    pub(super) fn attempts_at(&self, place: usize) -> u32 {
+        if place == 0 { self.attempt } else { 1 }
     }
 }
 
@@ -247,6 +256,7 @@ impl Seat {
             accused: Accused::default(),
             fresh_states: HashMap::new(),
             requests: Requests::new(resume.request_no, progress.requests_applied),
+            dead_through: BTreeMap::new(),
             emitted: progress.emitted,
             forwarded: progress.forwarded,
             forwarded_durable: progress.forwarded,
@@ -343,7 +353,7 @@ impl Seat {
 
     /// Whether there is room for lanes that are due.
     pub(crate) fn may_look_for_due(&self) -> bool {
-        self.book.len() < self.loaded_max()
+        self.book.len() < self.loaded_max() && !self.gathering.is_enough()
     }
 
     /// When the next waiting event expires.
@@ -374,6 +384,9 @@ impl Seat {
 
     /// The next lane of which more is to be loaded from its siding; those whose record is just changing wait.
     pub(crate) fn next_wanted_lane(&mut self) -> Option<LaneName> {
+        if self.gathering.is_enough() {
+            return None;
+        }
         let at = self.wanted_lanes.iter().position(|lane| self.may_load(lane))?;
         self.wanted_lanes.remove(at)
     }
