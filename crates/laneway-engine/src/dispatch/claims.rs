@@ -265,6 +265,6 @@ pub(super) fn claimed_events(token: &ClaimToken, siding: &Page) -> Option<Vec<Ar
             Entry::Superseded { .. } => return None,
         }
     }
-    let first = events.first().map(|waiting| waiting.event.id);
-    (first == Some(token.first())).then_some(events)
+    let ids = events.iter().map(|waiting| waiting.event.id);
+    ids.eq(token.events.iter().copied()).then_some(events)
 }

@@ -103,8 +103,13 @@ pub(crate) fn plain(lane: LaneName) -> LaneView {
 
 /// Loads these lanes with the beginning of their sidings.
 pub(crate) async fn load_named(store: &dyn Store, seat: SeatId, names: Vec<LaneName>) -> Result<Loaded> {
+    load_up_to(store, seat, names, SIDING_CHUNK).await
+}
+
+/// The same with so many ids of each siding.
+async fn load_up_to(store: &dyn Store, seat: SeatId, names: Vec<LaneName>, siding: usize) -> Result<Loaded> {
     let select = LaneSelect::Names(names.clone());
-    let mut views = store.lanes(Lanes { seat, select, siding: SIDING_CHUNK }).await?;
+    let mut views = store.lanes(Lanes { seat, select, siding }).await?;
     // A lane without record and state has an empty siding: it is plain.
     for name in names {
         if !views.iter().any(|view| view.record.lane == name) {
@@ -194,7 +199,9 @@ pub(crate) async fn look_up_wish(ground: &Ground, seat: SeatId, row: RequestRow)
             wish.last_of_lane = Some(tail.id);
         }
     }
-    let loaded = load_named(store, seat, vec![name]).await?;
+    // A worker may have more of a lane than is loaded at a time.
+    let claimed = wish.claim.as_ref().map_or(0, |token| token.events.len());
+    let loaded = load_up_to(store, seat, vec![name], claimed.max(SIDING_CHUNK)).await?;
     if let Some((view, page)) = loaded.lanes.into_iter().next() {
         wish.siding = page;
         wish.lane = Some(view);

@@ -23,7 +23,7 @@ use super::seat::{Finished, RunNo, Seat};
 use crate::commit::send;
 use crate::handler::Carrying;
 use crate::log::{Forwarded, forward_outbox};
-use crate::service::{Alarm, Now};
+use crate::service::{Alarm, Now, hint};
 
 /// How often a seat looks for news without being told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -82,8 +82,8 @@ struct Loop {
     forward_after: Option<Steady>,
     forward_wait: Duration,
     promoting: Option<BoxFuture<'static, Result<Promoted>>>,
-    news: BoxFuture<'static, Result<u64>>,
-    asked: BoxFuture<'static, Result<u64>>,
+    news: BoxFuture<'static, u64>,
+    asked: BoxFuture<'static, u64>,
     /// Look at the log, whether or not anything is known to be there.
     look: bool,
     look_at: Steady,
@@ -146,17 +146,17 @@ impl Drop for Loop {
     }
 }
 
-fn news(ground: &Ground, seat: &Seat, seen: u64) -> BoxFuture<'static, Result<u64>> {
+fn news(ground: &Ground, seat: &Seat, seen: u64) -> BoxFuture<'static, u64> {
     wait_for(ground, Topic::Shard(seat.id().shard), seen)
 }
 
-fn asked(ground: &Ground, seat: &Seat, seen: u64) -> BoxFuture<'static, Result<u64>> {
+fn asked(ground: &Ground, seat: &Seat, seen: u64) -> BoxFuture<'static, u64> {
     wait_for(ground, Topic::Seat(seat.id()), seen)
 }
 
-fn wait_for(ground: &Ground, topic: Topic, seen: u64) -> BoxFuture<'static, Result<u64>> {
-    let wakeups = Arc::clone(&ground.wakeups);
-    async move { wakeups.wait(topic, seen).await }.boxed()
+fn wait_for(ground: &Ground, topic: Topic, seen: u64) -> BoxFuture<'static, u64> {
+    let (env, wakeups) = (ground.env.clone(), Arc::clone(&ground.wakeups));
+    async move { hint(&env, &*wakeups, topic, seen).await }.boxed()
 }
 
 /// The answer of a call under way; waits for ever without one.
@@ -430,11 +430,11 @@ impl Loop {
             }
             seen = &mut self.news => {
                 self.look = true;
-                self.news = news(&self.ground, &self.seat, seen.unwrap_or(0));
+                self.news = news(&self.ground, &self.seat, seen);
             }
             seen = &mut self.asked => {
                 self.look = true;
-                self.asked = asked(&self.ground, &self.seat, seen.unwrap_or(0));
+                self.asked = asked(&self.ground, &self.seat, seen);
             }
             _ = order.changed() => {}
             () = self.alarm.ring(&env, wake_at) => self.on_time(),

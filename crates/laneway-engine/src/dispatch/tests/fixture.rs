@@ -6,9 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use laneway_core::store::{Committed, Entry, LaneView, Page, Progress, Resume, SeatStatus};
 use laneway_core::{
-    Block, CommitId, Event, EventId, Fence, Headers, Key, Kind, LaneName, LaneRecord, Mode, Nonce, Partition,
-    ProcessorId, Seat as SeatId, Shard, Steady, StreamId, StreamInfo, StreamSettings, Term, Timestamp,
-    Window,
+    Block, CommitId, Draft, Event, EventId, Fence, Headers, Key, Kind, LaneName, LaneRecord, Mode, Nonce,
+    Partition, ProcessorId, Seat as SeatId, Shard, Steady, StreamId, StreamInfo, StreamSettings, Term,
+    Timestamp, Window,
 };
 
 use super::super::intake::Views;
@@ -26,6 +26,8 @@ pub(super) struct Played {
     pub(super) seat: Seat,
     env: Env,
     committed: u64,
+    /// What was told to the system stream.
+    pub(super) reports: Vec<Draft>,
 }
 
 pub(super) fn lane(number: u64) -> LaneName {
@@ -97,7 +99,8 @@ impl Played {
             layout: 0,
             processors: Vec::new(),
         };
-        let names = Names { stream: "orders".into(), processor: "charge".into(), reports_to: None };
+        let names =
+            Names { stream: "orders".into(), processor: "charge".into(), reports_to: Some(StreamId(9)) };
         let settings = Arc::new(ProcessorSettings::default());
         let mut seat = Seat::new(id, settings, &stream, names, resume, records);
         for (number, crashes) in started {
@@ -111,7 +114,7 @@ impl Played {
             seat.resume_lane(&LaneView { record, state: None, siding: Vec::new() }, false, NOW);
         }
         let clock = Arc::new(laneway_core::ManualClock::default());
-        Self { seat, env: Env::seeded(clock, 1), committed: 0 }
+        Self { seat, env: Env::seeded(clock, 1), committed: 0, reports: Vec::new() }
     }
 
     /// Starts whatever may start, and lets commits become durable, until nothing moves. Answers the lanes that started.
@@ -143,6 +146,7 @@ impl Played {
     pub(super) fn commit(&mut self) {
         let Some(commit) = self.seat.next_commit(|| CommitId(1), NOW) else { return };
         self.committed += 1;
+        self.reports.extend(commit.emits.into_iter().map(|emit| emit.draft));
         let fence = Fence { version: self.committed, ..commit.fence };
         self.seat.committed(Committed { fence, floor: EventId(0), request_no: 0, emitted: 0 }, NOW);
     }
