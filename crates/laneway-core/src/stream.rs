@@ -28,7 +28,10 @@ pub struct StreamSettings {
     pub mode: Mode,
     /// How long events stay readable after every processor passed them. Default 7 days.
     pub keep: Duration,
-    /// Most events waiting, over all partitions; each partition gets an equal part. Default none.
+    /// Most events waiting, over all partitions, at least one for each. Each partition gets an equal part, rounded up, and
+    /// refuses what goes beyond its own part, however empty the others are. An event waits until the slowest processor has
+    /// passed it and it is in no siding; of events that are set aside in sidings, [`limits::PAGE_MAX`] per partition and
+    /// processor are counted at most. Default none.
     pub max_pending: Option<u64>,
     /// Most dedup ids remembered per partition; the oldest go first. Default 100,000.
     pub dedup_max: u64,
@@ -57,10 +60,17 @@ impl StreamSettings {
             let limit = format!("1 to {}", limits::PARTITIONS_MAX);
             return Err(Refusal::new("partitions", self.partitions.to_string(), limit));
         }
-        if self.max_pending == Some(0) {
-            return Err(Refusal::new("max_pending", "0", "at least 1 (leave it out for no bound)"));
+        if let Some(max) = self.max_pending.filter(|max| *max < u64::from(self.partitions)) {
+            let limit =
+                format!("at least {}, one per partition (leave it out for no bound)", self.partitions);
+            return Err(Refusal::new("max_pending", max.to_string(), limit));
         }
         Ok(())
+    }
+
+    /// Most events waiting in one partition.
+    pub fn max_pending_of_partition(&self) -> Option<u64> {
+        self.max_pending.map(|max| max.div_ceil(u64::from(self.partitions.max(1))))
     }
 }
 

@@ -16,7 +16,8 @@ pub struct StreamSettings {
     /// How long events stay readable after every processor passed them, such as `7d`. Default `7d`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<String>,
-    /// Most events waiting, over all partitions. Default: no bound.
+    /// Most events waiting, over all partitions, at least one per partition. Each partition gets an equal part, rounded up, and
+    /// refuses what goes beyond it. Default: no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_pending: Option<u64>,
 }
@@ -44,7 +45,7 @@ pub struct Stream {
     pub mode: Mode,
     /// How long events stay readable after every processor passed them.
     pub keep: String,
-    /// Most events waiting, over all partitions.
+    /// Most events waiting, over all partitions; each has an equal part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pending: Option<u64>,
     /// The last id of each partition that has events.

@@ -4,12 +4,14 @@
 //! undone. A plain draft reads nothing but the tail of its lane.
 
 use laneway_core::limits::{
-    APPEND_BYTES_MAX, DOCUMENT_NAME_BYTES_MAX, EVENTS_PER_APPEND_MAX, HOLD_MAX, NUMBER_MAX, VALUE_BYTES_MAX,
+    APPEND_BYTES_MAX, DOCUMENT_NAME_BYTES_MAX, EVENTS_PER_APPEND_MAX, HOLD_MAX, NUMBER_MAX, PAGE_MAX,
+    VALUE_BYTES_MAX,
 };
 use laneway_core::store::{Append, Appended, ObjectWrite, Origin, Receipt, Source};
 use laneway_core::{
-    Bytes, Conflict, ConflictReason, Delay, DelayMode, Draft, Durability, Event, FullReason, JobId,
-    JobNumber, Key, Mode, Refusal, Result, Shard, ShardInfo, StartAfter, StoreError, StreamInfo, Timestamp,
+    Bytes, Conflict, ConflictReason, Delay, DelayMode, Draft, Durability, Event, EventId, FullReason, JobId,
+    JobNumber, Key, Mode, Refusal, Result, Seat, Shard, ShardInfo, StartAfter, StoreError, StreamInfo,
+    Timestamp,
 };
 
 use super::codec::{Seen, Stored, Value, Waiting, keys, load};
@@ -309,7 +311,7 @@ impl Numbering {
     }
 }
 
-/// A stream's own bound, cut into equal parts.
+/// A stream's own bound, cut into equal parts. What waits is what the slowest processor has not ended.
 fn check_pending<S: State>(
     state: &S,
     stream: &StreamInfo,
@@ -317,15 +319,57 @@ fn check_pending<S: State>(
     info: &ShardInfo,
     joining: u64,
 ) -> Result<()> {
-    let Some(max) = stream.settings.max_pending else { return Ok(()) };
-    let limit = max.div_ceil(u64::from(stream.settings.partitions));
-    let floors = state.seats(shard).into_iter().map(|(_, seat)| seat.window.floor());
-    let passed = floors.min().unwrap_or(info.trimmed).max(info.trimmed);
-    let pending = ids::count(info, passed, info.head);
-    if joining > 0 && pending + joining > limit {
+    let Some(limit) = stream.settings.max_pending_of_partition() else { return Ok(()) };
+    if joining == 0 {
+        return Ok(());
+    }
+    if joining > limit {
+        // No wait helps.
+        let most =
+            format!("at most {limit}, what each partition may have waiting by the stream's max_pending");
+        return Err(Refusal::new("events of the call in one partition", joining.to_string(), most).into());
+    }
+    let seats = state.seats(shard);
+    let mut pending = if seats.is_empty() { ids::count(info, info.trimmed, info.head) } else { 0 };
+    for (processor, seat) in seats {
+        let floor = seat.window.floor().max(info.trimmed);
+        let above = ids::count(info, floor, info.head);
+        let room = limit.saturating_sub(above + joining);
+        let seat = (Seat { shard, processor }, seat.head.incarnation);
+        pending = pending.max(above + sided(state, seat, info, floor, room)?);
+    }
+    if pending + joining > limit {
         return Err(StoreError::Full(FullReason::Pending { pending, limit }));
     }
     Ok(())
+}
+
+/// Events up to the floor that wait in sidings. Counted only when there may be more of them than there is room for: none
+/// is older than the first, so that there cannot be more than ids since.
+fn sided<S: State>(
+    state: &S,
+    (seat, life): (Seat, u32),
+    info: &ShardInfo,
+    floor: EventId,
+    room: u64,
+) -> Result<u64> {
+    let prefix = keys::life(seat, life);
+    let rows = state.scan(Table::SidedId, &prefix, None, 1)?;
+    let Some((first, _)) = rows.first() else { return Ok(0) };
+    let first = keys::last_number(first)?;
+    let at_most = ids::count(info, EventId(first.saturating_sub(1)), floor);
+    if at_most <= room {
+        return Ok(at_most);
+    }
+    let limit = usize::try_from(room + 1).unwrap_or(usize::MAX).min(PAGE_MAX);
+    let mut count = 0;
+    for (row, _) in state.scan(Table::SidedId, &prefix, None, limit)? {
+        if EventId(keys::last_number(&row)?) > floor {
+            break;
+        }
+        count += 1;
+    }
+    Ok(count)
 }
 
 pub(super) fn used_up(shard: Shard) -> StoreError {

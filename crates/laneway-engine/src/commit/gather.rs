@@ -2,25 +2,31 @@
 //!
 //! One commit is in flight per seat; everything that happens meanwhile is gathered here and goes with the next one. With
 //! each piece comes what the engine does once it is durable.
+//!
+//! Invariant: what is gathered never goes beyond what the store takes in one commit, or the seat would be lost by it, and
+//! by the same commit again after that. So bytes are counted as stores count them, every piece is small (`prepare`), and
+//! whoever gathers many pieces stops when it is enough.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use laneway_core::limits::{COMMIT_BYTES_MAX, EMITS_PER_COMMIT_MAX};
 use laneway_core::store::{
     Answered, Commit, DeadLetter, Emit, Ending, JobEnd, JobResult, LaneChange, Reset, SeatStatus, StateWrite,
 };
 use laneway_core::{CommitId, EventId, Fence, Key, LaneName, LaneRecord, Passed, Seat};
 
-/// Bytes after which nothing more is gathered: well below what a commit may carry.
-const BYTES_ENOUGH: usize = 8 << 20;
+/// Bytes after which nothing more is gathered. The rest of what a commit may carry is for what cannot be put off any more:
+/// the piece that went beyond, and a page that was being read.
+const BYTES_ENOUGH: usize = COMMIT_BYTES_MAX / 3;
 /// Events after which nothing more is gathered, so that one commit does not keep the store for long.
 const EVENTS_ENOUGH: usize = 4_096;
 /// Lanes after which nothing more is gathered: a lane that is only marked as running ends no event.
 const LANES_ENOUGH: usize = 1_024;
 /// Answers to requests after which nothing more is gathered.
 const ANSWERS_ENOUGH: usize = 4_096;
-/// Emits after which nothing more is gathered.
-const EMITS_ENOUGH: usize = 4_096;
+/// Emits after which nothing more is gathered. One event may emit half of what a commit takes, and reports come on top.
+const EMITS_ENOUGH: usize = EMITS_PER_COMMIT_MAX * 3 / 10;
 
 /// What goes into the next commit. `A` is what to do afterwards.
 #[derive(Debug)]
@@ -31,6 +37,8 @@ pub(crate) struct Gathering<A> {
     states: BTreeMap<Key, Option<Bytes>>,
     dead: Vec<DeadLetter>,
     revived: Vec<EventId>,
+    /// Lanes whose dead letters change.
+    reviving: BTreeSet<LaneName>,
     emits: Vec<Emit>,
     forwarded: Option<u64>,
     requests_applied: Option<u64>,
@@ -53,6 +61,7 @@ impl<A> Default for Gathering<A> {
             states: BTreeMap::new(),
             dead: Vec::new(),
             revived: Vec::new(),
+            reviving: BTreeSet::new(),
             emits: Vec::new(),
             forwarded: None,
             requests_applied: None,
@@ -73,7 +82,6 @@ impl<A> Gathering<A> {
         self.events == 0
             && self.lanes.is_empty()
             && self.after.is_empty()
-            && self.revived.is_empty()
             && self.forwarded.is_none()
             && self.requests_applied.is_none()
             && self.answers.is_empty()
@@ -92,7 +100,7 @@ impl<A> Gathering<A> {
     }
 
     pub(crate) fn touches(&self, lane: &LaneName) -> bool {
-        self.lanes.contains_key(lane)
+        self.lanes.contains_key(lane) || self.reviving.contains(lane)
     }
 
     /// Whether the lane keeps a record with this commit.
@@ -157,16 +165,22 @@ impl<A> Gathering<A> {
     }
 
     pub(crate) fn dead(&mut self, dead: DeadLetter) {
-        self.bytes += dead.event.data.len() + dead.cause.len();
+        let event = &dead.event;
+        let key = event.key.as_ref().map_or(0, |key| key.bytes().len());
+        let kept = key + event.kind.bytes().len() + event.headers.bytes().len() + event.data.len();
+        self.bytes += kept + dead.cause.len();
         self.dead.push(dead);
     }
 
-    pub(crate) fn revive(&mut self, id: EventId) {
+    /// A dead letter of this lane is one no longer.
+    pub(crate) fn revive(&mut self, lane: &LaneName, id: EventId) {
+        self.events += 1;
+        self.reviving.insert(lane.clone());
         self.revived.push(id);
     }
 
     pub(crate) fn emit(&mut self, emits: Vec<Emit>) {
-        self.bytes += emits.iter().map(|emit| emit.draft.data.len()).sum::<usize>();
+        self.bytes += emits.iter().map(emit_bytes).sum::<usize>();
         self.emits.extend(emits);
     }
 
@@ -186,6 +200,7 @@ impl<A> Gathering<A> {
 
     /// A request has its effect in this commit.
     pub(crate) fn answer(&mut self, number: u64, answer: Bytes) {
+        self.bytes += answer.len();
         self.answers.push(Answered { number, answer });
     }
 
@@ -205,9 +220,17 @@ impl<A> Gathering<A> {
         self.after.push(after);
     }
 
-    /// Takes what was gathered: the commit, and what follows when it is durable.
-    pub(crate) fn take(&mut self, seat: Seat, fence: Fence, id: CommitId) -> (Commit, Vec<A>) {
+    /// Takes what was gathered: the commit, the lanes it changes, and what follows when it is durable.
+    pub(crate) fn take(&mut self, seat: Seat, fence: Fence, id: CommitId) -> Taken<A> {
         let gathered = std::mem::take(self);
+        debug_assert!(
+            gathered.bytes <= COMMIT_BYTES_MAX && gathered.emits.len() <= EMITS_PER_COMMIT_MAX,
+            "a commit of {} bytes and {} emits: a store takes {COMMIT_BYTES_MAX} and {EMITS_PER_COMMIT_MAX}",
+            gathered.bytes,
+            gathered.emits.len(),
+        );
+        let mut changed = gathered.reviving;
+        changed.extend(gathered.lanes.keys().cloned());
         let commit = Commit {
             passed: gathered.passed,
             endings: gathered.endings,
@@ -225,6 +248,19 @@ impl<A> Gathering<A> {
             reset: gathered.reset,
             ..Commit::new(seat, fence, id)
         };
-        (commit, gathered.after)
+        Taken { commit, changed, after: gathered.after }
     }
+}
+
+/// What was gathered, on its way.
+#[derive(Debug)]
+pub(crate) struct Taken<A> {
+    pub(crate) commit: Commit,
+    pub(crate) changed: BTreeSet<LaneName>,
+    pub(crate) after: Vec<A>,
+}
+
+/// What an emit counts for in a commit.
+pub(crate) fn emit_bytes(emit: &Emit) -> usize {
+    emit.draft.data.len() + emit.draft.headers.bytes().len()
 }

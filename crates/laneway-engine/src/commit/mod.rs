@@ -6,8 +6,8 @@ mod gather;
 mod prepare;
 mod run;
 
-pub(crate) use gather::Gathering;
+pub(crate) use gather::{Gathering, Taken};
 #[cfg(test)]
 pub(crate) use prepare::PreparedDone;
-pub(crate) use prepare::{Prepared, prepare};
+pub(crate) use prepare::{Prepared, prepare, shorten};
 pub(crate) use run::send;

@@ -1,19 +1,24 @@
 //! What a handler returned, checked before any of it counts: names become numbers, sizes are held against their limits,
 //! and a result that is too large for a commit is stashed.
 //!
-//! A commit may then fail by its fence or by the store, never by what a handler gave (contract 1.15).
+//! A commit may then fail by its fence or by the store, never by what a handler gave (contract 1.15). So what must be
+//! committed in one step, an event with its emits or all events of an answer that changes the state, is held to a share of
+//! what a commit may carry.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_core::limits::{
-    CAUSE_BYTES_MAX, CHUNK_BYTES_MAX, EMITS_PER_COMMIT_MAX, RESULT_BYTES_MAX, RESULT_INLINE_BYTES_MAX,
-    VALUE_BYTES_MAX,
+    CAUSE_BYTES_MAX, CHUNK_BYTES_MAX, COMMIT_BYTES_MAX, EMITS_PER_COMMIT_MAX, HOLD_MAX, RESULT_BYTES_MAX,
+    RESULT_INLINE_BYTES_MAX, VALUE_BYTES_MAX,
 };
 use laneway_core::store::{Emit, JobResult, Stash};
-use laneway_core::{Event, Headers, Refusal, Shard, Store, StoreError};
+use laneway_core::{
+    Delay, DelayMode, Draft, Event, Headers, Mode, Refusal, Shard, StartAfter, Store, StoreError, Timestamp,
+};
 
-use crate::handler::{Done, Emission, Failure, LaneAnswer, Retry, StateChange, WhenDurable};
+use super::gather::emit_bytes;
+use crate::handler::{Done, Emission, Failure, LaneAnswer, Retry, StateChange, WhenDurable, check_carried};
 use crate::job::headers::is_of_user;
 use crate::lane::Waiting;
 use crate::log::Catalogue;
@@ -23,6 +28,12 @@ use crate::service::Env;
 pub(crate) const HOPS: &str = "laneway-hops";
 /// Emits after emits after emits end here.
 const HOPS_MAX: u32 = 32;
+/// Emits that are committed in one step.
+const EMITS_MAX: usize = EMITS_PER_COMMIT_MAX / 2;
+/// Their bytes, headers included.
+const EMIT_BYTES_MAX: usize = COMMIT_BYTES_MAX / 4;
+/// Bytes of the results that go into the commit with a state; the others are stashed, however small.
+const INLINE_BYTES_MAX: usize = COMMIT_BYTES_MAX / 12;
 
 /// An answer that can be committed as it is.
 #[derive(Debug)]
@@ -59,10 +70,19 @@ pub(crate) async fn prepare(
     {
         return failed(Vec::new(), &refusal.to_string(), Retry::Never, answer.when_durable);
     }
-    if answer.done.iter().all(is_plain) {
+    if answer.done.iter().all(is_plain) && (!is_whole(&answer) || inline_bytes(&answer) <= INLINE_BYTES_MAX) {
         return plain(events, answer);
     }
     Box::pin(prepare_done(env, store, catalogue, shard, events, answer)).await
+}
+
+/// Whether all events of an answer must be committed in one step: its state is that after all of them.
+fn is_whole(answer: &LaneAnswer) -> bool {
+    !matches!(answer.state, StateChange::Keep)
+}
+
+fn inline_bytes(answer: &LaneAnswer) -> usize {
+    answer.done.iter().flat_map(|done| &done.result).map(Bytes::len).sum()
 }
 
 /// Whether a result goes into the commit as it is and nothing is emitted.
@@ -96,17 +116,27 @@ async fn prepare_done(
     events: &[Arc<Waiting>],
     answer: LaneAnswer,
 ) -> Prepared {
+    let whole = is_whole(&answer);
     let LaneAnswer { done, state, failure, when_durable } = answer;
     let mut prepared = Vec::with_capacity(done.len());
+    let (mut together, mut inline) = (Together::default(), 0);
     for (waiting, done) in events.iter().zip(done) {
         let event = &waiting.event;
-        let emits = match emits(catalogue, event, done.emits).await {
+        let emits = match emits(env, catalogue, event, done.emits).await {
             Ok(emits) => emits,
             Err(error) => return failed(prepared, &error, Retry::Never, when_durable),
         };
+        if whole && let Err(refusal) = together.add(&emits) {
+            // None of them, because no state that was given belongs to a part of them.
+            return failed(Vec::new(), &refusal.to_string(), Retry::Never, when_durable);
+        }
+        let room = if whole { INLINE_BYTES_MAX - inline } else { RESULT_INLINE_BYTES_MAX };
         let result = match wanted(event, done.result) {
             None => JobResult::None,
-            Some(bytes) if bytes.len() <= RESULT_INLINE_BYTES_MAX => JobResult::Inline(bytes),
+            Some(bytes) if bytes.len() <= room.min(RESULT_INLINE_BYTES_MAX) => {
+                inline += bytes.len();
+                JobResult::Inline(bytes)
+            }
             Some(bytes) => match stash(env, store, shard, event, bytes).await {
                 Ok(stashed) => stashed,
                 Err(StoreError::Refused(refusal)) => {
@@ -123,13 +153,31 @@ async fn prepare_done(
     Prepared { done: prepared, state, failure, when_durable }
 }
 
-/// The events before the faulty one are done all the same, but without the state that was meant to go with all of them.
-fn failed(done: Vec<PreparedDone>, error: &str, retry: Retry, when_durable: WhenDurable) -> Prepared {
-    let failure = Some(Failure { error: error.to_owned(), retry });
-    Prepared { done, state: StateChange::Keep, failure, when_durable }
+/// The emits of an answer that changes the state.
+#[derive(Default)]
+struct Together {
+    count: usize,
+    bytes: usize,
 }
 
-fn shorten(error: &mut String) {
+impl Together {
+    fn add(&mut self, emits: &[Emit]) -> Result<(), Refusal> {
+        self.count += emits.len();
+        self.bytes += emits.iter().map(emit_bytes).sum::<usize>();
+        Refusal::check_max("emits of an answer with a state", self.count, EMITS_MAX)?;
+        Refusal::check_max("bytes of the emits of an answer with a state", self.bytes, EMIT_BYTES_MAX)
+    }
+}
+
+/// The events before the faulty one are done all the same, but without the state that was meant to go with all of them.
+fn failed(done: Vec<PreparedDone>, error: &str, retry: Retry, when_durable: WhenDurable) -> Prepared {
+    let mut error = error.to_owned();
+    shorten(&mut error);
+    Prepared { done, state: StateChange::Keep, failure: Some(Failure { error, retry }), when_durable }
+}
+
+/// Cuts a text to what is kept of causes and reasons.
+pub(crate) fn shorten(error: &mut String) {
     let mut end = error.len().min(CAUSE_BYTES_MAX);
     while !error.is_char_boundary(end) {
         end -= 1;
@@ -137,11 +185,16 @@ fn shorten(error: &mut String) {
     error.truncate(end);
 }
 
-async fn emits(catalogue: &Catalogue, cause: &Event, emissions: Vec<Emission>) -> Result<Vec<Emit>, String> {
+async fn emits(
+    env: &Env,
+    catalogue: &Catalogue,
+    cause: &Event,
+    emissions: Vec<Emission>,
+) -> Result<Vec<Emit>, String> {
     if emissions.is_empty() {
         return Ok(Vec::new());
     }
-    Refusal::check_max("emits of one event", emissions.len(), EMITS_PER_COMMIT_MAX / 2)
+    Refusal::check_max("emits of one event", emissions.len(), EMITS_MAX)
         .map_err(|refusal| refusal.to_string())?;
     let hops = hops_of(&cause.headers) + 1;
     if hops > HOPS_MAX {
@@ -157,10 +210,30 @@ async fn emits(catalogue: &Catalogue, cause: &Event, emissions: Vec<Emission>) -
             .map(|(name, value)| (name.to_owned(), value.to_vec()));
         let headers: Vec<_> = own.chain([(HOPS.to_owned(), hops.to_string().into_bytes())]).collect();
         draft.headers = Headers::new(headers).map_err(|refusal| format!("emit to {stream}: {refusal}"))?;
-        draft.check().map_err(|refusal| format!("emit to {stream}: {refusal}"))?;
+        check_emit(&draft, info.settings.mode, env.now().calendar)
+            .map_err(|refusal| format!("emit to {stream}: {refusal}"))?;
         emits.push(Emit { stream: info.id, draft });
     }
+    let bytes = emits.iter().map(emit_bytes).sum();
+    Refusal::check_max("bytes of the emits of one event", bytes, EMIT_BYTES_MAX)
+        .map_err(|refusal| refusal.to_string())?;
     Ok(emits)
+}
+
+/// Whatever its stream could refuse is refused here: later it would hold up all emits of its seat.
+fn check_emit(draft: &Draft, mode: Mode, now: Timestamp) -> Result<(), Refusal> {
+    draft.check()?;
+    check_carried(draft)?;
+    if mode == Mode::Latest && draft.key.is_none() {
+        return Err(Refusal::new("key", "absent", "set in a stream of mode latest"));
+    }
+    if let Some(Delay { until: StartAfter::At(at), mode: DelayMode::Hold }) = draft.delay
+        && at > now.after(HOLD_MAX)
+    {
+        let limit = format!("at most {HOLD_MAX:?} from now with delay_mode hold");
+        return Err(Refusal::new("run_at", at.0.to_string(), limit));
+    }
+    Ok(())
 }
 
 fn hops_of(headers: &Headers) -> u32 {

@@ -19,6 +19,7 @@ use super::requests::{ALREADY, APPLIED, Verdict, refused};
 use super::seat::{ActiveLane, Seat};
 use super::settle::Failed;
 use super::turns::is_due;
+use crate::commit::Prepared;
 use crate::handler::{ClaimToken, Failure, LaneAnswer, Progress, Retry, WhenDurable};
 use crate::lane::{Answer, Refused, Waiting};
 use crate::service::{Env, Now};
@@ -98,9 +99,15 @@ impl Seat {
         let Some(active) = self.take_over(view, wish.siding, token.last().0, now) else {
             return refused(Refused::ClaimLost);
         };
-        self.settled.remember(token.nonce);
-        self.settle_lane(env, now, active, prepared, now.calendar);
-        APPLIED
+        let Some((active, rest)) = self.settle_lane(env, now, active, prepared, now.calendar) else {
+            self.settled.remember(token.nonce);
+            return APPLIED;
+        };
+        let progress = Progress::settled_by(token.nonce);
+        let when_durable = WhenDurable::for_request(wish.row.number);
+        let rest = Prepared { when_durable, ..rest };
+        self.settle_later(ActiveLane { progress, ..active }, rest, now);
+        Verdict::Follows
     }
 
     /// Gives a worker more time on request.
@@ -140,7 +147,8 @@ impl Seat {
         let turn = self.book.start_lane(&lane)?;
         let mut also = self.book.behind(&lane, usize::MAX);
         also.retain(|(_, waiting)| waiting.event.id.0 <= through);
-        Some(ActiveLane { turn, also, attempt: attempts + 1, progress: Progress::default(), stop: None })
+        let progress = Progress::default();
+        Some(ActiveLane { turn, also, attempt: attempts + 1, settled: 0, progress, stop: None })
     }
 
     /// The lease of a written claim is over: its run failed.
@@ -257,6 +265,6 @@ pub(super) fn claimed_events(token: &ClaimToken, siding: &Page) -> Option<Vec<Ar
             Entry::Superseded { .. } => return None,
         }
     }
-    let first = events.first().map(|waiting| waiting.event.id);
-    (first == Some(token.first())).then_some(events)
+    let ids = events.iter().map(|waiting| waiting.event.id);
+    ids.eq(token.events.iter().copied()).then_some(events)
 }

@@ -5,7 +5,9 @@ use laneway_core::store::{Commit, Committed};
 use laneway_core::{Block, CommitId, EventId, LaneName};
 
 use super::seat::{After, InFlight, Seat, Stage};
+use crate::commit::Taken;
 use crate::lane::LaneTurn;
+use crate::log::Forwarded;
 use crate::service::Now;
 
 impl Seat {
@@ -29,16 +31,19 @@ impl Seat {
             // Something came after the commit that said so: the last one counts.
             self.gathering.clean();
         }
-        let (commit, after) = self.gathering.take(self.id, self.fence, id());
-        let lanes = commit.lanes.iter().map(|change| change.lane.clone()).collect();
-        self.in_flight = Some(InFlight { after, lanes, next_due: self.next_due.take() });
+        let Taken { commit, changed, after } = self.gathering.take(self.id, self.fence, id());
+        self.in_flight = Some(InFlight { after, lanes: changed, next_due: self.next_due.take() });
         Some(commit)
     }
 
-    /// Emits up to this number have reached their shard.
-    pub(crate) fn emits_forwarded(&mut self, number: u64) {
-        self.forwarded = self.forwarded.max(number);
+    /// Emits up to a number have reached their shard, but for those that never will: they are reported in the commit that
+    /// takes them out of the outbox.
+    pub(crate) fn emits_forwarded(&mut self, forwarded: Forwarded) {
+        self.forwarded = self.forwarded.max(forwarded.through);
         self.note_forwarded();
+        for lost in forwarded.lost {
+            self.tell_lost(&lost);
+        }
     }
 
     fn note_forwarded(&mut self) {
@@ -123,10 +128,15 @@ impl Seat {
         self.book.finish(turn);
         for waiting in late.into_iter().filter(|waiting| !waiting.has_ended()) {
             match block {
-                Some(Block::Diverting { since }) => self.divert(&waiting.event, since),
+                Some(Block::Diverting { since }) if !self.gathering.is_enough() => {
+                    self.divert(&waiting.event, since);
+                }
                 _ => {
                     if waiting.side() {
                         self.side_one(lane, waiting.event.id, now);
+                    }
+                    if matches!(block, Some(Block::Diverting { .. })) && !self.wanted_lanes.contains(lane) {
+                        self.wanted_lanes.push_back(lane.clone());
                     }
                 }
             }

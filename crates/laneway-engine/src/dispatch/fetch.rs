@@ -147,8 +147,19 @@ pub(crate) async fn load_named(
     names: Vec<LaneName>,
     room: Room,
 ) -> Result<Loaded> {
+    load_up_to(store, seat, names, SIDING_CHUNK, room).await
+}
+
+/// The same with so many ids of each siding.
+async fn load_up_to(
+    store: &dyn Store,
+    seat: SeatId,
+    names: Vec<LaneName>,
+    siding: usize,
+    room: Room,
+) -> Result<Loaded> {
     let select = LaneSelect::Names(names.clone());
-    let mut views = store.lanes(Lanes { seat, select, siding: SIDING_CHUNK }).await?;
+    let mut views = store.lanes(Lanes { seat, select, siding }).await?;
     // A lane without record and state has an empty siding: it is plain.
     for name in names {
         if !views.iter().any(|view| view.record.lane == name) {
@@ -270,7 +281,9 @@ pub(crate) async fn look_up_wish(
             wish.last_of_lane = Some(tail.id);
         }
     }
-    let loaded = load_named(store, seat, vec![name], Room::ALL).await?;
+    // A worker may have more of a lane than is loaded at a time.
+    let claimed = wish.claim.as_ref().map_or(0, |token| token.events.len());
+    let loaded = load_up_to(store, seat, vec![name], claimed.max(SIDING_CHUNK), Room::ALL).await?;
     if let Some((view, siding)) = loaded.lanes.into_iter().next() {
         wish.siding = siding;
         wish.lane = Some(view);

@@ -38,15 +38,16 @@ impl Seat {
         }
         record.started = false;
         if record.crashes >= self.settings.policy.crashes_max {
-            let cause =
-                Bytes::from(format!("the process came to an end {} times while it ran", record.crashes));
+            let cause = format!("the process came to an end {} times while it ran", record.crashes);
+            let head = record.head.or(view.siding.first().copied()).unwrap_or_default();
+            self.tell_parked(&lane, head, &cause, record.attempts);
             if let Some(head) = record.head
                 && !view.siding.contains(&head)
             {
                 self.gathering.side(&lane, head);
                 self.sided_unread.insert(head);
             }
-            record.block = Some(Block::Parked { cause, at: now.calendar });
+            record.block = Some(Block::Parked { cause: Bytes::from(cause), at: now.calendar });
             self.change_record(&lane, record);
             return;
         }
@@ -90,7 +91,7 @@ impl Seat {
         for (view, siding) in loaded.lanes {
             self.note_ahead(&view);
             let lane = &view.record.lane;
-            if self.may_load(lane) && !changed.contains(lane) {
+            if self.may_load(lane) && !changed.contains(lane) && !self.gathering.is_enough() {
                 match &view.record.block {
                     // A worker has it, and nobody else starts it before its lease ends.
                     Some(Block::Claimed(claim)) if claim.expires > now.steady => {}
@@ -115,7 +116,12 @@ impl Seat {
     /// More of the siding of a lane that diverts: its events were not in memory when that began.
     fn divert_sided(&mut self, record: LaneRecord, siding: Siding, since: EventId) {
         let lane = record.lane.clone();
+        let mut more = siding.more;
         for entry in siding.events.entries {
+            if self.gathering.is_enough() {
+                more = true;
+                break;
+            }
             let id = entry.id();
             self.gathering.unside(&lane, id);
             match entry {
@@ -124,7 +130,7 @@ impl Seat {
             }
         }
         self.gather_record(&lane, Some(record));
-        if siding.more {
+        if more {
             self.wanted_lanes.push_back(lane);
         }
     }

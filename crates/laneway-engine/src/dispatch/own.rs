@@ -1,6 +1,7 @@
 //! How a seat comes to its owner: seized, its lanes looked through, run, and seized again when it must be.
 
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,10 +36,14 @@ pub(crate) async fn own(
         if order.has_changed().is_err() || *order.borrow() != Order::Run {
             return;
         }
+        let mut watched = order.clone();
         let ownership = async {
-            match take(&ground, seat, &settings, &stream, names.clone()).await {
-                Ok(owned) => run(Arc::clone(&ground), owned, order.clone()).await,
-                Err(error) => Ended::Lost(error),
+            let taking = take(&ground, seat, &settings, &stream, names.clone());
+            // Nothing runs yet: whoever wants it to end need not wait for a store that does not answer.
+            match unless(&mut watched, |order| order != Order::Run, taking).await {
+                Some(Ok(owned)) => run(Arc::clone(&ground), owned, order.clone()).await,
+                Some(Err(error)) => Ended::Lost(error),
+                None => Ended::Drained,
             }
         };
         let ended = Box::pin(contained("seat", ownership)).await.unwrap_or_else(Ended::Faulty);
@@ -51,12 +56,19 @@ pub(crate) async fn own(
             }
             Ended::Lost(error) => {
                 tracing::warn!(%seat, %error, "a seat was lost and is tried again");
-                if matches!(error, StoreError::Fenced { .. }) {
-                    tell(&ground, seat, &names, Report::SeatFenced { error: &error.to_string() }).await;
+                let text = error.to_string();
+                let report = match error {
+                    StoreError::Fenced { .. } => Some(Report::SeatFenced { error: &text }),
+                    // A commit is refused by a fault of the engine alone (contract 1.15): somebody must know.
+                    StoreError::Refused(_) => Some(Report::SeatFailed { fault: &text }),
+                    _ => None,
+                };
+                if let Some(report) = report {
+                    tell(&ground, seat, &names, report, &mut order).await;
                 }
             }
             Ended::Faulty(fault) => {
-                tell(&ground, seat, &names, Report::SeatFailed { fault: &fault }).await;
+                tell(&ground, seat, &names, Report::SeatFailed { fault: &fault }, &mut order).await;
             }
         }
         tokio::select! {
@@ -67,8 +79,28 @@ pub(crate) async fn own(
     }
 }
 
+/// Does something, unless an order of this kind comes first.
+async fn unless<A>(
+    order: &mut watch::Receiver<Order>,
+    ends: impl Fn(Order) -> bool,
+    work: impl Future<Output = A>,
+) -> Option<A> {
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        // Without an engine nobody waits for it either.
+        _ = order.wait_for(|order| ends(*order)) => None,
+    }
+}
+
 /// Reports a lost seat. It is not ours any more, so this is an append of its own, and it may fail.
-async fn tell(ground: &Ground, seat: SeatId, names: &Names, what: Report<'_>) {
+async fn tell(
+    ground: &Ground,
+    seat: SeatId,
+    names: &Names,
+    what: Report<'_>,
+    order: &mut watch::Receiver<Order>,
+) {
     let Some(system) = names.reports_to else { return };
     let draft = report(what, &names.processor, &names.stream, seat.shard);
     let told = async {
@@ -81,9 +113,10 @@ async fn tell(ground: &Ground, seat: SeatId, names: &Names, what: Report<'_>) {
             drafts: vec![draft],
             object: None,
         };
-        ground.store.append(append).await.map_err(|error| error.to_string())
+        ground.store.append(append).await.map(|_| ()).map_err(|error| error.to_string())
     };
-    if let Err(error) = told.await {
+    let told = unless(order, |order| order == Order::Stop, told).await;
+    if let Err(error) = told.unwrap_or_else(|| Err("the store did not answer in time".to_owned())) {
         tracing::warn!(%seat, error, "a lost seat could not be reported");
     }
 }

@@ -46,6 +46,8 @@ pub(crate) struct Requests {
     /// While too many wait: up to which number it was looked for those that concern the whole seat, and which were found.
     scanned: u64,
     early: BTreeSet<u64>,
+    /// After which number the fetch under way looks.
+    asked: u64,
     /// What the store was told: all up to this had their effect.
     told: u64,
 }
@@ -87,21 +89,36 @@ impl Requests {
         }
     }
 
+    /// The next request is being fetched. One that is to be looked at again from now on was not looked for.
+    pub(super) fn sent(&mut self) {
+        self.asked = self.wanted().unwrap_or(self.asked);
+    }
+
     /// There was no request after all.
     pub(super) fn nothing_found(&mut self) {
-        match self.again.pop_first() {
-            Some(gone) => self.forget(gone),
-            None if self.is_full() => self.scanned = self.filed,
-            None => self.filed = self.seen,
+        if self.forget_gone(u64::MAX) {
+            return;
         }
+        if self.is_full() {
+            self.scanned = self.filed;
+        } else {
+            self.filed = self.seen;
+        }
+    }
+
+    /// Forgets those that were looked for and are not there, below this number. Answers whether there were any.
+    fn forget_gone(&mut self, number: u64) -> bool {
+        let gone: Vec<u64> = self.again.range(self.asked.saturating_add(1)..number).copied().collect();
+        for number in &gone {
+            self.again.remove(number);
+            self.forget(*number);
+        }
+        !gone.is_empty()
     }
 
     /// A request was fetched. Answers whether it still has to have its effect.
     pub(super) fn found(&mut self, number: u64) -> bool {
-        while let Some(gone) = self.again.first().copied().filter(|again| *again < number) {
-            self.again.remove(&gone);
-            self.forget(gone);
-        }
+        self.forget_gone(number);
         let waits = self.waiting.contains_key(&number);
         if number > self.seen && !waits && self.early.remove(&number) {
             self.seen = number;
@@ -218,6 +235,21 @@ mod tests {
         assert!(requests.found(1));
         requests.answered(1);
         assert_eq!((requests.wanted(), requests.applied_now()), (None, Some(3)));
+    }
+
+    #[test]
+    fn one_to_be_looked_at_again_while_another_is_fetched_is_not_taken_for_gone() {
+        let mut requests = Requests::new(2, 0);
+        requests.put_off(1, Until::Lane(lane()));
+        requests.sent();
+        requests.moved(&lane());
+        assert!(requests.found(2));
+        requests.answered(2);
+        assert_eq!((requests.wanted(), requests.applied_now()), (Some(0), None));
+        // One that was looked for and is not there was answered otherwise.
+        requests.sent();
+        requests.nothing_found();
+        assert_eq!((requests.wanted(), requests.applied_now()), (None, Some(2)));
     }
 
     #[test]

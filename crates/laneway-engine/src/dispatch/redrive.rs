@@ -9,7 +9,7 @@ use laneway_core::{Block, Draft, EventId, Headers, LaneName, LaneRecord};
 use super::fetch::Wish;
 use super::queue::Until;
 use super::requests::{ALREADY, APPLIED, Verdict, refused, running};
-use super::seat::Seat;
+use super::seat::{After, Seat};
 use crate::lane::Refused;
 
 /// Name of the header by which a copy of a dead letter tells where it comes from.
@@ -25,16 +25,13 @@ impl Seat {
         id: Option<EventId>,
         to: RedriveTo,
     ) -> Verdict {
+        if to == RedriveTo::Tail {
+            return self.one_by_one(wish, lane, id, Self::copy_to_tail);
+        }
         let chosen: Vec<&DeadLetter> =
             wish.dead.iter().filter(|dead| id.is_none_or(|id| dead.event.id == id)).collect();
         if chosen.is_empty() {
             return ALREADY;
-        }
-        if to == RedriveTo::Tail {
-            for dead in chosen {
-                self.copy_to_tail(dead);
-            }
-            return APPLIED;
         }
         if self.book.len_of(lane) > 0 {
             // Its lane is just about to end what is in memory.
@@ -44,7 +41,7 @@ impl Seat {
             return refused(why);
         }
         for dead in &chosen {
-            self.gathering.revive(dead.event.id);
+            self.gathering.revive(lane, dead.event.id);
             if self.is_ahead(lane, dead.event.id) {
                 self.gathering.side_ahead(lane, dead.event.id);
             } else {
@@ -63,7 +60,39 @@ impl Seat {
         APPLIED
     }
 
-    fn copy_to_tail(&mut self, dead: &DeadLetter) {
+    /// Does something to dead letters of a lane. Those that the next commit has no room for wait for the one after, and
+    /// the request with them: it is answered when there are no more. What became a dead letter only meanwhile is not
+    /// meant: copies that fail again would never come to an end.
+    fn one_by_one(
+        &mut self,
+        wish: &Wish,
+        lane: &LaneName,
+        id: Option<EventId>,
+        act: impl Fn(&mut Self, &LaneName, &DeadLetter),
+    ) -> Verdict {
+        let number = wish.row.number;
+        let begun = self.dead_through.get(&number).copied();
+        let Some(through) = begun.or_else(|| wish.dead.last().map(|dead| dead.event.id)) else {
+            return ALREADY;
+        };
+        let chosen = |dead: &&DeadLetter| dead.event.id <= through && id.is_none_or(|id| dead.event.id == id);
+        let mut any = begun.is_some();
+        self.changed_since_wish.insert(lane.clone());
+        for dead in wish.dead.iter().filter(chosen) {
+            if self.gathering.is_enough() {
+                self.dead_through.insert(number, through);
+                // Others may have filled it, and nothing of the lane is in it.
+                self.gathering.then(After::Moved { lane: lane.clone() });
+                return Verdict::PutOff(Until::Lane(lane.clone()));
+            }
+            act(self, lane, dead);
+            any = true;
+        }
+        self.dead_through.remove(&number);
+        if any { APPLIED } else { ALREADY }
+    }
+
+    fn copy_to_tail(&mut self, lane: &LaneName, dead: &DeadLetter) {
         let from = format!("{}/{}", self.id.shard, dead.event.id);
         let own = dead.event.headers.iter().map(|(name, value)| (name.to_owned(), value.to_vec()));
         let headers = own.chain([(REDRIVEN_FROM.to_owned(), from.into_bytes())]);
@@ -73,19 +102,15 @@ impl Seat {
         draft.incarnation = dead.event.incarnation;
         draft.delete = dead.event.delete;
         self.gathering.emit(vec![Emit { stream: self.id.shard.stream, draft }]);
-        self.gathering.revive(dead.event.id);
+        self.gathering.revive(lane, dead.event.id);
     }
 
     /// Forgets dead letters for good. A lane that diverts goes on diverting: only a resume ends that.
-    pub(super) fn discard(&mut self, wish: &Wish, id: Option<EventId>) -> Verdict {
-        let chosen = wish.dead.iter().filter(|dead| id.is_none_or(|id| dead.event.id == id));
-        let mut discarded = 0;
-        for dead in chosen {
-            self.gathering.revive(dead.event.id);
-            discarded += 1;
-        }
-        self.tally.discarded += discarded;
-        if discarded > 0 { APPLIED } else { ALREADY }
+    pub(super) fn discard(&mut self, wish: &Wish, lane: &LaneName, id: Option<EventId>) -> Verdict {
+        self.one_by_one(wish, lane, id, |seat, lane, dead| {
+            seat.gathering.revive(lane, dead.event.id);
+            seat.tally.discarded += 1;
+        })
     }
 }
 

@@ -46,6 +46,7 @@ impl Seat {
         let mut changed = std::mem::take(&mut self.changed_since_wish);
         changed.retain(|lane| self.is_changing(lane));
         self.changed_since_wish = changed;
+        self.requests.sent();
     }
 
     /// There was no request after all.
@@ -87,7 +88,7 @@ impl Seat {
             RequestOp::Retry { lane, id } => self.retry(&wish, &lane, id),
             RequestOp::Skip { lane, id } => self.skip(&wish, &lane, id),
             RequestOp::Redrive { id, lane, to } => self.redrive(&wish, &lane, id, to),
-            RequestOp::Discard { id, .. } => self.discard(&wish, id),
+            RequestOp::Discard { id, lane } => self.discard(&wish, &lane, id),
             RequestOp::Reset(reset) => self.reset(reset),
             RequestOp::Settle { .. } => self.settle_claim(env, wish, now),
             RequestOp::Extend { lease, .. } => self.extend_claim(&wish, lease, now),

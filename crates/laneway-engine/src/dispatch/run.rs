@@ -23,8 +23,8 @@ use super::seat::{Finished, RunNo, Seat};
 use super::urgent::{Found, look};
 use crate::commit::send;
 use crate::handler::Carrying;
-use crate::log::forward_outbox;
-use crate::service::{Alarm, Now};
+use crate::log::{Forwarded, forward_outbox};
+use crate::service::{Alarm, Now, hint};
 
 /// How often a seat looks for news without being told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -32,6 +32,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const READ_MAX: usize = 2_048;
 /// Wait before a failed read is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
+/// Longest wait before emits that could not be forwarded are forwarded again.
+const FORWARD_AGAIN_MAX: Duration = Duration::from_secs(5);
 /// Wait before lanes that were due and just changing are looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// What a turn of the loop takes of the time that a task may keep its thread, in the runtime's units (128 in all).
@@ -81,10 +83,13 @@ struct Loop {
     loading_named: Vec<LaneName>,
     wishing: Option<BoxFuture<'static, Result<Option<Wish>>>>,
     urging: Option<BoxFuture<'static, Result<Found>>>,
-    forwarding: Option<BoxFuture<'static, Result<u64>>>,
+    forwarding: Option<BoxFuture<'static, Result<Forwarded>>>,
+    /// Forwarding failed: not before then, and how long it waits the next time. Reading does not wait with it.
+    forward_after: Option<Steady>,
+    forward_wait: Duration,
     promoting: Option<BoxFuture<'static, Result<Promoted>>>,
-    news: BoxFuture<'static, Result<u64>>,
-    asked: BoxFuture<'static, Result<u64>>,
+    news: BoxFuture<'static, u64>,
+    asked: BoxFuture<'static, u64>,
     /// Look at the log, whether or not anything is known to be there.
     look: bool,
     look_at: Steady,
@@ -122,6 +127,8 @@ pub(crate) async fn run(ground: Arc<Ground>, seat: Seat, mut order: watch::Recei
         wishing: None,
         urging: None,
         forwarding: None,
+        forward_after: None,
+        forward_wait: TRY_AGAIN,
         promoting: None,
         news,
         asked,
@@ -146,17 +153,17 @@ impl Drop for Loop {
     }
 }
 
-fn news(ground: &Ground, seat: &Seat, seen: u64) -> BoxFuture<'static, Result<u64>> {
+fn news(ground: &Ground, seat: &Seat, seen: u64) -> BoxFuture<'static, u64> {
     wait_for(ground, Topic::Shard(seat.id().shard), seen)
 }
 
-fn asked(ground: &Ground, seat: &Seat, seen: u64) -> BoxFuture<'static, Result<u64>> {
+fn asked(ground: &Ground, seat: &Seat, seen: u64) -> BoxFuture<'static, u64> {
     wait_for(ground, Topic::Seat(seat.id()), seen)
 }
 
-fn wait_for(ground: &Ground, topic: Topic, seen: u64) -> BoxFuture<'static, Result<u64>> {
-    let wakeups = Arc::clone(&ground.wakeups);
-    async move { wakeups.wait(topic, seen).await }.boxed()
+fn wait_for(ground: &Ground, topic: Topic, seen: u64) -> BoxFuture<'static, u64> {
+    let (env, wakeups) = (ground.env.clone(), Arc::clone(&ground.wakeups));
+    async move { hint(&env, &*wakeups, topic, seen).await }.boxed()
 }
 
 /// The answer of a call under way; waits for ever without one.
@@ -218,7 +225,7 @@ impl Loop {
         self.send_load(now);
         self.send_wish();
         self.send_urgent();
-        self.send_forward();
+        self.send_forward(now);
         self.send_promote(now);
     }
 
@@ -402,20 +409,17 @@ impl Loop {
         self.urging = Some(async move { look(&*store, id, after, read_to).await }.boxed());
     }
 
-    fn send_forward(&mut self) {
-        if self.forwarding.is_some() {
+    fn send_forward(&mut self, now: Now) {
+        if self.forwarding.is_some() || self.forward_after.is_some_and(|at| at > now.steady) {
             return;
         }
+        self.forward_after = None;
         let Some(after) = self.seat.wants_forward() else { return };
         let ground = Arc::clone(&self.ground);
         let (id, fence) = (self.seat.id(), self.seat.fence());
-        self.forwarding =
-            Some(
-                async move {
-                    forward_outbox(&ground.env, &*ground.store, &ground.catalogue, id, fence, after).await
-                }
-                .boxed(),
-            );
+        self.forwarding = Some(
+            async move { forward_outbox(&*ground.store, &ground.catalogue, id, fence, after).await }.boxed(),
+        );
     }
 
     fn send_promote(&mut self, now: Now) {
@@ -450,11 +454,11 @@ impl Loop {
             }
             seen = &mut self.news => {
                 self.look = true;
-                self.news = news(&self.ground, &self.seat, seen.unwrap_or(0));
+                self.news = news(&self.ground, &self.seat, seen);
             }
             seen = &mut self.asked => {
                 self.look = true;
-                self.asked = asked(&self.ground, &self.seat, seen.unwrap_or(0));
+                self.asked = asked(&self.ground, &self.seat, seen);
             }
             _ = order.changed() => {}
             () = self.alarm.ring(&env, wake_at) => self.on_time(),
@@ -473,7 +477,8 @@ impl Loop {
         let promote = self.promote_at.filter(|_| self.promoting.is_none()).map(|at| at.max(self.read_after));
         let long = self.seat.next_long_run().filter(|_| self.commit.is_none());
         let batch = self.seat.next_by_batch(now);
-        let times = [promote, due, expiry, read, long, rate, batch];
+        let forward = self.forward_after.map(|at| at.max(self.read_after));
+        let times = [promote, due, expiry, read, long, rate, batch, forward];
         times.into_iter().flatten().fold(self.look_at, Steady::min)
     }
 
@@ -586,10 +591,17 @@ impl Loop {
         }
     }
 
-    fn on_forwarded(&mut self, forwarded: Result<u64>) {
+    fn on_forwarded(&mut self, forwarded: Result<Forwarded>) {
         match forwarded {
-            Ok(number) => self.seat.emits_forwarded(number),
-            Err(error) => self.try_again(&error),
+            Ok(forwarded) => {
+                self.forward_wait = TRY_AGAIN;
+                self.seat.emits_forwarded(forwarded);
+            }
+            Err(error) => {
+                tracing::warn!(seat = %self.seat.id(), %error, "emits are forwarded again");
+                self.forward_after = Some(self.ground.env.now().steady.after(self.forward_wait));
+                self.forward_wait = (self.forward_wait * 2).min(FORWARD_AGAIN_MAX);
+            }
         }
     }
 

@@ -76,6 +76,8 @@ pub(crate) struct Seat {
     /// States that became durable since the read under way was sent: what it brings may be older.
     pub(super) fresh_states: HashMap<Key, Option<Versioned>>,
     pub(super) requests: Requests,
+    /// Requests about more dead letters than one commit holds, and the last one that is meant.
+    pub(super) dead_through: BTreeMap<u64, EventId>,
     /// Last number given in the outbox.
     pub(super) emitted: u64,
     /// Outbox rows up to this have reached their shard, durably noted or not.
@@ -184,6 +186,8 @@ pub(crate) struct ActiveLane {
     /// Events that run with the turn's, in order (a lane batch).
     pub(super) also: Vec<(ItemId, Arc<Waiting>)>,
     pub(super) attempt: u32,
+    /// So many of its events, from the first on, are settled already.
+    pub(super) settled: usize,
     pub(super) progress: Progress,
     /// Why the run was asked to stop.
     pub(super) stop: Option<Stop>,
@@ -202,6 +206,11 @@ pub(crate) enum Stop {
 impl ActiveLane {
     pub(super) fn events(&self) -> impl Iterator<Item = &Arc<Waiting>> {
         std::iter::once(&self.turn.payload).chain(self.also.iter().map(|(_, waiting)| waiting))
+    }
+
+    /// Attempts at its event of this place: those before counted for the head alone.
+    pub(super) fn attempts_at(&self, place: usize) -> u32 {
+        if place == 0 { self.attempt } else { 1 }
     }
 }
 
@@ -256,6 +265,7 @@ impl Seat {
             accused: Accused::default(),
             fresh_states: HashMap::new(),
             requests: Requests::new(resume.request_no, progress.requests_applied),
+            dead_through: BTreeMap::new(),
             emitted: progress.emitted,
             forwarded: progress.forwarded,
             forwarded_durable: progress.forwarded,
@@ -350,10 +360,11 @@ impl Seat {
         self.settings.uses_state || self.mode == Mode::Latest
     }
 
-    /// How much of sidings may come into memory.
+    /// How much of sidings may come into memory; nothing while the next commit has no room for what becomes of it.
     pub(crate) fn room(&self) -> Room {
+        let events = if self.gathering.is_enough() { 0 } else { self.loaded_max() };
         Room {
-            events: self.loaded_max().saturating_sub(self.book.len()),
+            events: events.saturating_sub(self.book.len()),
             bytes: LOADED_BYTES_MAX.saturating_sub(self.book.bytes()),
         }
     }
@@ -391,6 +402,9 @@ impl Seat {
 
     /// The next lane of which more is to be loaded from its siding; those whose record is just changing wait.
     pub(crate) fn next_wanted_lane(&mut self) -> Option<LaneName> {
+        if self.gathering.is_enough() {
+            return None;
+        }
         let at = self.wanted_lanes.iter().position(|lane| self.may_load(lane))?;
         self.wanted_lanes.remove(at)
     }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::seat::{ActiveLane, After, Finished, RunNo, Seat, Stop};
-use crate::commit::Prepared;
-use crate::handler::{Decision, Failure, LastDone, OnFailure, Retry, StateChange};
+use super::seat::{Active, ActiveLane, After, Finished, RunNo, Seat, Stop};
+use crate::commit::{Prepared, shorten};
+use crate::handler::{Canceller, Decision, Failure, LastDone, OnFailure, Retry, StateChange};
 use crate::lane::{LaneTurn, Waiting, open_state, seal_state};
+use crate::log::Lost;
 use crate::observe::{Report, report};
 use crate::service::{Env, Now};
 use bytes::Bytes;
@@ -25,7 +26,9 @@ pub(crate) struct End {
 
 impl End {
     pub(super) fn new(terminal: Terminal, reason: impl Into<String>) -> Self {
-        Self { terminal, reason: reason.into(), winner: None, attempts: 0, started_at: None }
+        let mut reason = reason.into();
+        shorten(&mut reason);
+        Self { terminal, reason, winner: None, attempts: 0, started_at: None }
     }
 
     pub(super) fn superseded(winner: EventId) -> Self {
@@ -55,56 +58,114 @@ impl Seat {
             && let Some((number, finished)) = self.settling.pop_front()
         {
             let Some(active) = self.runs.remove(&number) else { continue };
+            let stopped = active.lanes.iter().any(|lane| lane.stop.is_some());
+            let mut left = Vec::new();
+            for (mut lane, answer) in active.lanes.into_iter().zip(finished.answers) {
+                if stopped {
+                    lane.stop = lane.stop.or(Some(Stop::Beside));
+                }
+                if self.gathering.is_enough() {
+                    left.push((lane, answer));
+                } else {
+                    left.extend(self.settle_lane(env, now, lane, answer, finished.started_at));
+                }
+            }
+            if !left.is_empty() {
+                // The run is over when all of it is settled.
+                let (lanes, answers) = left.into_iter().unzip();
+                self.runs.insert(number, Active { lanes, ..active });
+                self.settling.push_front((number, Finished { answers, ..finished }));
+                return;
+            }
             self.requests.quieter();
-            let mut lanes = active.lanes;
-            if lanes.iter().any(|lane| lane.stop.is_some()) {
-                lanes.iter_mut().for_each(|lane| lane.stop = lane.stop.or(Some(Stop::Beside)));
-            }
-            for (lane, answer) in lanes.into_iter().zip(finished.answers) {
-                self.settle_lane(env, now, lane, answer, finished.started_at);
-            }
         }
     }
 
+    /// What is left of an answer goes with the commit after, as that of a run that is over.
+    pub(super) fn settle_later(&mut self, lane: ActiveLane, answer: Prepared, now: Now) {
+        let number = RunNo(self.next_run);
+        self.next_run += 1;
+        let active = Active { lanes: vec![lane], canceller: Canceller::new(), since: now, shown: false };
+        self.runs.insert(number, active);
+        self.settling.push_front((number, Finished { answers: vec![answer], started_at: now.calendar }));
+    }
+
+    /// Settles the answer for one lane. Answers what the next commit has no room for.
     pub(super) fn settle_lane(
         &mut self,
         env: &Env,
         now: Now,
-        active: ActiveLane,
-        answer: Prepared,
+        mut active: ActiveLane,
+        mut answer: Prepared,
         started_at: Timestamp,
-    ) {
-        let (lane, attempt) = (active.turn.key.clone(), active.attempt);
+    ) -> Option<(ActiveLane, Prepared)> {
+        self.settle_done(now, &mut active, &mut answer, started_at);
+        if !answer.done.is_empty() {
+            return Some((active, answer));
+        }
         self.claim_settled(&active, &answer.when_durable);
         if answer.when_durable.is_wanted() {
             self.gathering.then(After::Tell(answer.when_durable));
         }
-        let events: Vec<Arc<Waiting>> = active.events().map(Arc::clone).collect();
-        let done = answer.done.len().min(events.len());
-        let attempts = |index| if index == 0 { attempt } else { 1 };
-        for (index, (waiting, result)) in events.iter().zip(answer.done).enumerate() {
+        self.settle_failed(env, now, active, answer.failure, started_at);
+        None
+    }
+
+    /// What is done ends. An answer that changes the state belongs together and is small enough (`prepare`); of any other
+    /// the events go one by one, as far as the next commit has room.
+    fn settle_done(
+        &mut self,
+        now: Now,
+        active: &mut ActiveLane,
+        answer: &mut Prepared,
+        started_at: Timestamp,
+    ) {
+        let whole = !matches!(answer.state, StateChange::Keep);
+        let lane = active.turn.key.clone();
+        let mut done = std::mem::take(&mut answer.done).into_iter();
+        let (mut settled, mut last) = (active.settled, None);
+        for waiting in active.events().skip(settled) {
+            if last.is_some() && !whole && self.gathering.is_enough() {
+                break;
+            }
+            let Some(result) = done.next() else { break };
             self.pass(&lane, waiting);
             self.tally.count(Terminal::Done);
             self.tally.ages.push(Duration::from_micros(now.calendar.0.saturating_sub(waiting.event.time.0)));
             self.gathering.emit(result.emits);
-            let end = End {
-                attempts: attempts(index),
-                started_at: Some(started_at),
-                ..End::new(Terminal::Done, "")
-            };
+            let attempts = active.attempts_at(settled);
+            let end = End { attempts, started_at: Some(started_at), ..End::new(Terminal::Done, "") };
             self.end_job(waiting.event.id, waiting.event.job, &end, result.result);
+            settled += 1;
+            last = Some(waiting);
         }
-        if done > 0 {
-            self.write_state(&lane, &events[done - 1].event, answer.state);
+        if let Some(last) = last {
+            let state = std::mem::replace(&mut answer.state, StateChange::Keep);
+            self.write_state(&lane, &last.event, state);
         }
-        let Some(failing) = events.get(done).map(Arc::clone) else {
+        active.settled = settled;
+        answer.done = done.collect();
+    }
+
+    /// What comes of the event after those that are done.
+    fn settle_failed(
+        &mut self,
+        env: &Env,
+        now: Now,
+        active: ActiveLane,
+        failure: Option<Failure>,
+        started_at: Timestamp,
+    ) {
+        let (lane, done) = (active.turn.key.clone(), active.settled);
+        let attempts = active.attempts_at(done);
+        let Some(failing) = active.events().nth(done).map(Arc::clone) else {
             return self.finish_lane(active.turn);
         };
         let silent = || Failure {
             error: "the handler answered neither done nor failed".to_owned(),
             retry: Retry::ByPolicy,
         };
-        let failure = match (active.stop, answer.failure) {
+        let failure = match (active.stop, failure) {
             // It was stopped for the sake of one that runs with it: no attempt of its own.
             (Some(Stop::Cancel(id)), _) if id != failing.event.id => {
                 return self.cancel_behind(active.turn, id, done > 0, now);
@@ -118,11 +179,7 @@ impl Seat {
                         End::new(Terminal::Cancelled, "cancelled while running")
                     }
                 };
-                self.end(
-                    &lane,
-                    &failing,
-                    End { attempts: attempts(done), started_at: Some(started_at), ..end },
-                );
+                self.end(&lane, &failing, End { attempts, started_at: Some(started_at), ..end });
                 return self.finish_lane(active.turn);
             }
             // It said nothing about the rest: those events wait on.
@@ -132,7 +189,7 @@ impl Seat {
             }
             (None, failure) => failure.unwrap_or_else(silent),
         };
-        let failed = Failed { failing, attempts: attempts(done), failure, started_at };
+        let failed = Failed { failing, attempts, failure, started_at };
         self.fail(env, now, active.turn, failed);
     }
 
@@ -159,7 +216,8 @@ impl Seat {
 
     pub(super) fn fail(&mut self, env: &Env, now: Now, turn: LaneTurn, failed: Failed) {
         let lane = turn.key.clone();
-        let Failed { failing, attempts, failure, started_at } = failed;
+        let Failed { failing, attempts, mut failure, started_at } = failed;
+        shorten(&mut failure.error);
         let cause = Bytes::from(failure.error.clone());
         let record =
             LaneRecord { attempts, started: false, ..self.record_with_head(&lane, failing.event.id) };
@@ -177,17 +235,18 @@ impl Seat {
                 self.block(turn, Block::Retry { due, cause }, record);
             }
             Decision::GiveUp(OnFailure::Park) => {
-                self.tell_parked(&failing.event, &failure.error, attempts);
+                self.tell_parked(&lane, failing.event.id, &failure.error, attempts);
                 self.block(turn, Block::Parked { cause, at: now.calendar }, record);
             }
             Decision::GiveUp(OnFailure::Halt) => {
                 self.status = SeatStatus::Halted;
                 self.gathering.status(SeatStatus::Halted);
-                self.tell_parked(&failing.event, &failure.error, attempts);
+                self.tell_parked(&lane, failing.event.id, &failure.error, attempts);
                 self.block(turn, Block::Parked { cause, at: now.calendar }, record);
             }
             Decision::GiveUp(OnFailure::Drop) => {
-                let end = End { reason: format!("dropped: {}", end.reason), ..end };
+                let dropped = End::new(Terminal::Failed, format!("dropped: {}", end.reason));
+                let end = End { reason: dropped.reason, ..end };
                 self.end(&lane, &failing, end);
                 self.finish_lane(turn);
             }
@@ -200,6 +259,11 @@ impl Seat {
                 self.bury(&lane, &failing, end);
                 let behind = self.book.behind(&lane, usize::MAX);
                 for (_, waiting) in behind.iter().filter(|(_, waiting)| !waiting.has_ended()) {
+                    if self.gathering.is_enough() {
+                        // The rest joins its siding and follows from there.
+                        self.book.memo_mut(&lane).more = true;
+                        break;
+                    }
                     self.bury(&lane, waiting, diverted(since));
                 }
                 let record = LaneRecord { head: None, attempts: 0, ..record };
@@ -306,9 +370,18 @@ impl Seat {
         self.end_passed(event.id, event.job, end);
     }
 
-    fn tell_parked(&mut self, event: &Event, cause: &str, attempts: u32) {
+    pub(super) fn tell_parked(&mut self, lane: &LaneName, head: EventId, cause: &str, attempts: u32) {
         self.tally.parked += 1;
-        self.tell(Report::LaneParked { event, cause, attempts });
+        let key = if let LaneName::Key(key) = lane { Some(key) } else { None };
+        self.tell(Report::LaneParked { head, key, cause, attempts });
+    }
+
+    /// An emit that its stream will never take. A report of a report would be one too many.
+    pub(super) fn tell_lost(&mut self, lost: &Lost) {
+        tracing::error!(seat = %self.id, stream = %lost.stream, why = lost.why, "an emit was refused and is dropped");
+        if self.names.reports_to != Some(lost.stream) {
+            self.tell(Report::EmitRefused { lost });
+        }
     }
 
     /// Reports on the system stream, in the commit in which it happens.

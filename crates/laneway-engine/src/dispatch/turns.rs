@@ -163,7 +163,7 @@ impl Seat {
             .and_then(|memo| memo.record.as_ref())
             .filter(|record| record.head == Some(turn.payload.event.id))
             .map_or(0, |record| record.attempts);
-        ActiveLane { turn, also, attempt, progress: Progress::default(), stop: None }
+        ActiveLane { turn, also, attempt, settled: 0, progress: Progress::default(), stop: None }
     }
 
     /// Events that run with the head. One that must not start yet ends the batch before it, and so does one with a ttl:

@@ -183,21 +183,37 @@ impl Engine {
     ///
     /// A processor at a desk gets a new desk, see [`desk`](Self::desk); claims that are open after `within` are lost.
     /// Where the processor began (`start`) is history and stays as it was.
+    ///
+    /// Settings that cannot be stored change nothing: the processor runs on. Once it is being drained the change is carried
+    /// out to its end, also when nobody waits for it any more.
     pub async fn change_processor(
         &self,
         registration: Registration,
         within: Duration,
     ) -> Result<(), DefineError> {
         registration.settings.check().map_err(DefineError::Settings)?;
-        let name = &registration.name;
-        let (reserved, processing) =
-            self.running.take(name).ok_or_else(|| DefineError::NotRunning(name.clone()))?;
+        let name = registration.name.clone();
+        let not_running = || DefineError::NotRunning(name.clone());
+        if !self.running.names().contains(&name) {
+            return Err(not_running());
+        }
+        self.write(&registration).await?;
+        let (reserved, processing) = self.running.take(&name).ok_or_else(not_running)?;
         let work = match &processing.work {
             Work::Handler(handler) => Work::Handler(Arc::clone(handler)),
             Work::Desk(_) => Work::Desk(self.new_desk(&registration.settings)),
         };
-        self.end(vec![processing], within).await;
-        self.start(reserved, &registration, work).await
+        let engine = self.clone();
+        let changing = async move {
+            engine.end(vec![processing], within).await;
+            engine.start(reserved, &registration, work).await
+        };
+        match self.env.spawn(changing).await {
+            Ok(changed) => changed,
+            Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+            // The engine came to its end.
+            Err(_cancelled) => Err(not_running()),
+        }
     }
 
     /// Drains one processor on this node while the others run; after `within` its runs are asked to stop.

@@ -48,16 +48,22 @@ pub(crate) fn encode(answer: &LaneAnswer) -> Result<Bytes, Refusal> {
     Ok(Bytes::from(out))
 }
 
-fn put_emission(out: &mut Vec<u8>, emission: &Emission) -> Result<(), Refusal> {
-    let draft = &emission.draft;
+/// Refuses what no emit can carry: each of these could be refused by the stream long after the run was settled.
+pub(crate) fn check_carried(draft: &Draft) -> Result<(), Refusal> {
     let unwanted = [
         ("dedup_id", draft.dedup.is_some()),
         ("expect_prev", draft.expect_prev.is_some()),
         ("job", draft.job.is_some()),
     ];
-    if let Some((field, _)) = unwanted.into_iter().find(|(_, set)| *set) {
-        return Err(Refusal::new(field, "set", "absent in an emit"));
+    match unwanted.into_iter().find(|(_, set)| *set) {
+        Some((field, _)) => Err(Refusal::new(field, "set", "absent in an emit")),
+        None => Ok(()),
     }
+}
+
+fn put_emission(out: &mut Vec<u8>, emission: &Emission) -> Result<(), Refusal> {
+    let draft = &emission.draft;
+    check_carried(draft)?;
     put_bytes(out, emission.stream.as_bytes());
     put_optional(out, draft.key.as_ref().map(|key| &key.bytes()[..]));
     put_bytes(out, draft.kind.bytes());

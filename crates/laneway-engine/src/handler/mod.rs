@@ -13,7 +13,7 @@ mod token;
 mod types;
 mod workers;
 
-pub(crate) use answer_bytes::{decode as decode_answer, encode as encode_answer};
+pub(crate) use answer_bytes::{check_carried, decode as decode_answer, encode as encode_answer};
 pub(crate) use call::call;
 pub use cancel::CancelToken;
 pub(crate) use cancel::Canceller;

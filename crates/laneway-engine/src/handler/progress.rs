@@ -42,6 +42,13 @@ impl Progress {
         self.0.lock().words = words.slice(..words.len().min(CAUSE_BYTES_MAX));
     }
 
+    /// That of a claim whose worker has answered.
+    pub(crate) fn settled_by(nonce: Nonce) -> Self {
+        let progress = Self::default();
+        progress.0.lock().settled = Some(nonce);
+        progress
+    }
+
     pub(crate) fn last(&self) -> Bytes {
         self.0.lock().words.clone()
     }

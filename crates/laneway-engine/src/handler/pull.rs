@@ -354,14 +354,20 @@ impl Open {
 }
 
 impl Inner {
-    /// Changes how many lanes are asked for; there are as many places as are asked for and not offered yet.
+    /// Changes how many lanes are asked for; there are as many places as are asked for and not offered yet. An offer that
+    /// was put back is none.
     fn asks(&self, change: impl FnOnce(usize) -> usize) {
         let mut asked = self.asked.lock();
         *asked = change(*asked);
         if *asked == 0 {
             self.demand.0.store(0, Ordering::Relaxed);
         }
-        let wanted = asked.saturating_sub(self.offers.lock().len());
+        let offered = {
+            let mut offers = self.offers.lock();
+            offers.retain(|offer| !offer.taken.is_closed());
+            offers.len()
+        };
+        let wanted = asked.saturating_sub(offered);
         let there = self.places.available_permits();
         if wanted > there {
             self.places.add_permits(wanted - there);
@@ -506,7 +512,11 @@ impl Inner {
             };
             answers.push(match taken {
                 Some(taken) => self.answer_of(taken, progress, (&run.cancel, run.timeout)).await,
-                None => LaneAnswer::failed("no worker took it", Retry::NotRun),
+                None => {
+                    // Its place is used up, and somebody may still wait for one.
+                    self.asks(|asked| asked);
+                    LaneAnswer::failed("no worker took it", Retry::NotRun)
+                }
             });
         }
         answers

@@ -16,7 +16,7 @@ use super::error::JobError;
 use super::headers::{caller_of, retry_of};
 use super::status::{Detail, Job, JobStatus, job_of};
 use crate::log::{Catalogue, Producer, events_of};
-use crate::service::Env;
+use crate::service::{Env, hint};
 
 /// How often a waiter looks without being told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -200,7 +200,8 @@ impl Jobs {
     /// Waits until a job has ended or is parked, at most for so long; answers how it stands then.
     pub async fn wait(&self, id: JobId, within: Duration) -> Result<Job, JobError> {
         let until = self.env.now().steady.after(within);
-        let mut seen = 0;
+        let ended = |seen| Box::pin(hint(&self.env, &*self.wakeups, Topic::Job(id), seen));
+        let mut word = ended(0);
         loop {
             let job = self.get(id).await?;
             let now = self.env.now().steady;
@@ -210,7 +211,7 @@ impl Jobs {
             let look = until.min(now.after(LOOK_EVERY));
             tokio::select! {
                 biased;
-                point = self.wakeups.wait(Topic::Job(id), seen) => seen = point.unwrap_or(seen),
+                point = &mut word => word = ended(point),
                 () = self.env.sleep_until(look) => {}
             }
         }

@@ -1,48 +1,71 @@
 //! Forwarding: emits wait in the outbox of their seat and are appended to their partitions, once and in order
 //! (contract 1.1).
+//!
+//! One that no partition will ever take is passed over and told to the seat, which reports it: the others of the seat
+//! must not wait for it. What handlers give is checked before it is committed, so that this is for what changed since.
 
 use std::collections::BTreeMap;
 
+use laneway_core::limits::{APPEND_BYTES_MAX, EVENTS_PER_APPEND_MAX};
 use laneway_core::store::{Append, Origin, OutboxRow, Query, Rows, Source};
-use laneway_core::{Draft, Fence, Partition, Result, Seat, Shard, Store, StoreError, StreamInfo};
+use laneway_core::{
+    Conflict, ConflictReason, Draft, Fence, Partition, Result, Seat, Shard, Store, StoreError, StreamId,
+    StreamInfo,
+};
 
 use super::catalogue::{Catalogue, CatalogueError};
-use crate::service::Env;
 
-/// Emits forwarded at a time.
-const ROWS_MAX: usize = 1_000;
+/// Emits read from the outbox at a time: each may be as large as an event.
+const ROWS_MAX: usize = 100;
+/// Emits forwarded before that is noted.
+const FORWARD_MAX: usize = 1_000;
+
+/// What came of forwarding.
+#[derive(Debug)]
+pub(crate) struct Forwarded {
+    /// Every emit up to this number has arrived, or never will.
+    pub(crate) through: u64,
+    /// Those that never will.
+    pub(crate) lost: Vec<Lost>,
+}
+
+/// An emit that its stream does not take.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    pub(crate) stream: StreamId,
+    pub(crate) draft: Draft,
+    pub(crate) why: String,
+}
 
 /// Forwards what waits in an outbox after a number; answers up to which number everything has arrived.
 ///
 /// Safe to repeat at any point: every partition knows the highest number it has from this outbox.
 pub(crate) async fn forward_outbox(
-    _env: &Env,
     store: &dyn Store,
     catalogue: &Catalogue,
     seat: Seat,
     fence: Fence,
     after: u64,
-) -> Result<u64> {
-    let Rows::Outbox(rows) = store.query(Query::Outbox(seat, after, ROWS_MAX)).await? else {
-        return Err(StoreError::Corrupt {
-            what: "the store answered another list than the outbox".to_owned(),
-        });
-    };
-    let Some(last) = rows.last().map(|row| row.number) else { return Ok(after) };
+) -> Result<Forwarded> {
+    let rows = outbox(store, seat, after).await?;
+    let mut forwarded = Forwarded { through: after, lost: Vec::new() };
+    let Some(last) = rows.last().map(|row| row.number) else { return Ok(forwarded) };
     // Per target in order; a reset processor numbers under another name.
-    let mut parts: BTreeMap<(Shard, u32), Vec<(u64, Draft)>> = BTreeMap::new();
+    let mut parts: BTreeMap<(Shard, u32), Vec<Draft>> = BTreeMap::new();
     for OutboxRow { number, incarnation, emit } in rows {
         let info = match catalogue.stream_of(emit.stream).await {
             Ok(info) => info,
             // The stream was removed after the event was emitted: there is nowhere to go.
-            Err(CatalogueError::NoStream(_) | CatalogueError::NoProcessor(_)) => {
-                tracing::error!(%seat, number, stream = %emit.stream, "an emit's stream was removed; it is dropped");
+            Err(error @ (CatalogueError::NoStream(_) | CatalogueError::NoProcessor(_))) => {
+                let (stream, why) = (emit.stream, error.to_string());
+                forwarded.lost.push(Lost { stream, draft: emit.draft, why });
                 continue;
             }
             Err(CatalogueError::Store(error)) => return Err(error),
         };
         let shard = info.shard(route(&info, &emit.draft, number));
-        parts.entry((shard, incarnation)).or_default().push((number, emit.draft));
+        let draft = Draft { origin_seq: Some(number), ..emit.draft };
+        parts.entry((shard, incarnation)).or_default().push(draft);
     }
     for ((shard, incarnation), drafts) in parts {
         let source = Source::Outbox {
@@ -51,31 +74,97 @@ pub(crate) async fn forward_outbox(
             incarnation,
             adoptions: fence.adoptions,
         };
-        let origin = Some(Origin { source, term: fence.term });
-        let drafts =
-            drafts.into_iter().map(|(number, draft)| Draft { origin_seq: Some(number), ..draft }).collect();
         let info = catalogue.stream_of(shard.stream).await.map_err(|error| match error {
             CatalogueError::Store(error) => error,
             other => StoreError::NotFound { what: other.to_string() },
         })?;
-        let append = Append {
+        let target = Append {
             shard,
             incarnation: store.about().incarnation,
             layout: info.layout,
-            origin,
-            drafts,
+            origin: Some(Origin { source, term: fence.term }),
+            drafts: Vec::new(),
             object: None,
         };
-        arrive(store, catalogue, append).await?;
+        for drafts in within_an_append(drafts) {
+            forwarded.lost.extend(arrive(store, catalogue, Append { drafts, ..target.clone() }).await?);
+        }
     }
-    Ok(last)
+    forwarded.through = last;
+    Ok(forwarded)
 }
 
-async fn arrive(store: &dyn Store, catalogue: &Catalogue, append: Append) -> Result<()> {
+/// The next emits of an outbox: no more in memory than one append carries, and a page.
+async fn outbox(store: &dyn Store, seat: Seat, after: u64) -> Result<Vec<OutboxRow>> {
+    let (mut found, mut bytes, mut after) = (Vec::new(), 0, after);
+    while found.len() < FORWARD_MAX && bytes < APPEND_BYTES_MAX {
+        let Rows::Outbox(rows) = store.query(Query::Outbox(seat, after, ROWS_MAX)).await? else {
+            return Err(StoreError::Corrupt {
+                what: "the store answered another list than the outbox".to_owned(),
+            });
+        };
+        let is_last = rows.len() < ROWS_MAX;
+        after = rows.last().map_or(after, |row| row.number);
+        bytes += rows.iter().map(|row| row.emit.draft.data.len()).sum::<usize>();
+        found.extend(rows);
+        if is_last {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Drafts in their order, as many at a time as one append may carry.
+fn within_an_append(drafts: Vec<Draft>) -> Vec<Vec<Draft>> {
+    let mut parts: Vec<Vec<Draft>> = Vec::new();
+    let mut bytes = 0;
+    for draft in drafts {
+        bytes += draft.data.len();
+        match parts.last_mut() {
+            Some(part) if bytes <= APPEND_BYTES_MAX && part.len() < EVENTS_PER_APPEND_MAX => part.push(draft),
+            _ => {
+                bytes = draft.data.len();
+                parts.push(vec![draft]);
+            }
+        }
+    }
+    parts
+}
+
+/// Appends drafts. When the store will never take them all together, one by one; answers those that it never takes.
+async fn arrive(store: &dyn Store, catalogue: &Catalogue, append: Append) -> Result<Vec<Lost>> {
+    let Some(why) = refused(store, catalogue, append.clone()).await? else { return Ok(Vec::new()) };
+    let stream = append.shard.stream;
+    let lost = |draft: &Draft, why| Lost { stream, draft: draft.clone(), why };
+    if let [draft] = &append.drafts[..] {
+        return Ok(vec![lost(draft, why)]);
+    }
+    let mut all = Vec::new();
+    for draft in &append.drafts {
+        let alone = Append { drafts: vec![draft.clone()], ..append.clone() };
+        let why = refused(store, catalogue, alone).await?;
+        all.extend(why.map(|why| lost(draft, why)));
+    }
+    Ok(all)
+}
+
+/// Appends; answers why it can never be done, if so.
+async fn refused(store: &dyn Store, catalogue: &Catalogue, append: Append) -> Result<Option<String>> {
     loop {
         match store.append(append.clone()).await {
-            Ok(_) => return Ok(()),
+            Ok(_) => return Ok(None),
             Err(StoreError::Adopt { shard, stored, .. }) => catalogue.adopt(shard, stored).await?,
+            Err(StoreError::Refused(refusal)) => return Ok(Some(refusal.to_string())),
+            // Somebody else owns the seat: it is not ours to say what becomes of its emits.
+            Err(error @ StoreError::Conflict(Conflict { reason: ConflictReason::OriginTerm { .. }, .. })) => {
+                return Err(error);
+            }
+            Err(error @ StoreError::Conflict(_)) => return Ok(Some(error.to_string())),
+            Err(error @ (StoreError::NotFound { .. } | StoreError::Moved { .. })) => {
+                // The next try sees what became of the stream.
+                catalogue.refresh().await?;
+                return Err(error);
+            }
             Err(error) => return Err(error),
         }
     }
@@ -86,5 +175,131 @@ fn route(info: &StreamInfo, draft: &Draft, number: u64) -> Partition {
     match &draft.key {
         Some(key) => key.partition(partitions),
         None => Partition(u32::try_from(number % u64::from(partitions.max(1))).unwrap_or(0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use laneway_core::store::{Commit, Define, Emit, Entry, Read, ReadFrom, Seize};
+    use laneway_core::{CommitId, EventId, Key, Kind, ManualClock, Mode, Nonce, StartAt, StreamSettings};
+    use laneway_embedded::MemoryStore;
+
+    use super::*;
+
+    fn check(sizes: &[usize], parts: &[usize]) {
+        let drafts = sizes.iter().map(|size| Draft::new(None, Kind::default(), vec![0; *size])).collect();
+        let found: Vec<usize> = within_an_append(drafts).iter().map(Vec::len).collect();
+        assert_eq!(found, parts);
+    }
+
+    #[test]
+    fn drafts_are_sent_in_as_few_appends_as_can_be() {
+        check(&[], &[]);
+        check(&[1 << 20; 16], &[16]);
+        check(&[1 << 20; 33], &[16, 16, 1]);
+        check(&[0; 2_001], &[1_000, 1_000, 1]);
+    }
+
+    struct Outbox {
+        store: Arc<MemoryStore>,
+        catalogue: Catalogue,
+        seat: Seat,
+        fence: Fence,
+        to: Arc<StreamInfo>,
+    }
+
+    /// A seat that has emitted these drafts to a stream of one partition, so many per commit.
+    async fn outbox(mode: Mode, drafts: Vec<Draft>, per_commit: usize) -> Outbox {
+        let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::default())));
+        let catalogue = Catalogue::new(store.clone());
+        let define = |name: &str, mode| Define::Stream {
+            name: name.to_owned(),
+            expect: None,
+            settings: StreamSettings { partitions: 1, mode, ..StreamSettings::default() },
+        };
+        let from = catalogue.define(define("from", Mode::Queue)).await.expect("new").expect("a stream");
+        let to = catalogue.define(define("to", mode)).await.expect("new").expect("a stream");
+        let (name, settings) = ("charge".to_owned(), Bytes::new());
+        let processor = Define::Processor { stream: from.id, name, start: StartAt::Beginning, settings };
+        catalogue.define(processor).await.expect("new");
+        let (_, processor) = catalogue.processor("charge").await.expect("it exists");
+        let seat = Seat { shard: from.shard(Partition(0)), processor };
+        let incarnation = store.about().incarnation;
+        let seize = Seize { seat, incarnation, expect: None, nonce: Nonce(7), node: Bytes::new() };
+        let mut fence = store.seize(seize).await.expect("nobody has it").progress.fence;
+        for (number, drafts) in (1..).zip(drafts.chunks(per_commit)) {
+            let emits = drafts.iter().map(|draft| Emit { stream: to.id, draft: draft.clone() }).collect();
+            let commit = Commit { emits, ..Commit::new(seat, fence, CommitId(number)) };
+            fence = store.commit(commit).await.expect("it is within the limits").fence;
+        }
+        Outbox { store, catalogue, seat, fence, to }
+    }
+
+    impl Outbox {
+        async fn forward(&self, after: u64) -> Forwarded {
+            let answer = forward_outbox(&*self.store, &self.catalogue, self.seat, self.fence, after).await;
+            answer.expect("nothing stands in its way for ever")
+        }
+
+        async fn arrived(&self) -> Vec<String> {
+            let read = Read {
+                shard: self.to.shard(Partition(0)),
+                from: ReadFrom::After(EventId(0)),
+                limit: 1_000,
+                bytes: 8 << 20,
+                processor: None,
+                states: false,
+            };
+            let page = self.store.read(read).await.expect("it is there");
+            let kind =
+                |entry: Entry| if let Entry::Event(event) = entry { event.kind } else { Kind::default() };
+            page.entries.into_iter().map(|entry| kind(entry).as_str().to_owned()).collect()
+        }
+    }
+
+    fn draft(key: Option<&str>, kind: &str, size: usize) -> Draft {
+        let key = key.map(|key| Key::new(key.to_owned()).expect("a short key"));
+        Draft::new(key, Kind::new(kind).expect("a short type"), vec![0; size])
+    }
+
+    #[tokio::test]
+    async fn more_than_an_append_carries_goes_with_several() {
+        let outbox = outbox(Mode::Queue, vec![draft(Some("ann"), "", 1 << 20); 250], 20).await;
+        let mut through = 0;
+        while through < 250 {
+            let forwarded = outbox.forward(through).await;
+            assert!(forwarded.through > through && forwarded.lost.is_empty(), "{forwarded:?}");
+            through = forwarded.through;
+        }
+        let Rows::Seats(info, _) =
+            outbox.store.query(Query::Seats(outbox.to.shard(Partition(0)))).await.expect("it is there")
+        else {
+            panic!("seats")
+        };
+        assert_eq!(info.head, EventId(250));
+    }
+
+    #[tokio::test]
+    async fn emit_that_its_stream_never_takes_is_answered_and_holds_up_no_other() {
+        let mut unexpected = draft(Some("bob"), "unexpected", 0);
+        unexpected.expect_prev = Some(Some(EventId(99)));
+        let drafts = vec![
+            draft(Some("ann"), "first", 0),
+            draft(None, "without key", 0),
+            unexpected,
+            draft(Some("eve"), "last", 0),
+        ];
+        let outbox = outbox(Mode::Latest, drafts, 4).await;
+        let forwarded = outbox.forward(0).await;
+        let lost: Vec<&str> = forwarded.lost.iter().map(|lost| lost.draft.kind.as_str()).collect();
+        assert_eq!((forwarded.through, lost), (4, vec!["without key", "unexpected"]));
+        assert!(forwarded.lost[0].why.contains("key"), "{}", forwarded.lost[0].why);
+        assert_eq!(outbox.arrived().await, ["first", "last"]);
+        // Again, as after a crash before that was noted: nothing arrives twice.
+        outbox.forward(0).await;
+        assert_eq!(outbox.arrived().await, ["first", "last"]);
     }
 }

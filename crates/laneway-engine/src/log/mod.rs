@@ -9,5 +9,5 @@ mod producer;
 
 pub use catalogue::{Catalogue, CatalogueError};
 pub(crate) use events::events_of;
-pub(crate) use forward::forward_outbox;
+pub(crate) use forward::{Forwarded, Lost, forward_outbox};
 pub use producer::{AppendError, Appending, Producer, Sent};

@@ -1,18 +1,26 @@
 //! Reports: what an operator wants to be told goes to the system stream `_laneway`, in the very commit in which it
 //! happens, so that nothing is told that did not happen and nothing that happened is left out.
 
-use laneway_core::{Draft, Event, JobId, Key, Kind, Shard};
+use laneway_core::{Draft, Event, EventId, JobId, Key, Kind, Shard};
+
+use crate::log::Lost;
 
 /// Name of the stream that reports go to.
 pub const SYSTEM_STREAM: &str = "_laneway";
+
+/// Bytes of a refused emit's data that its report carries.
+const DATA_BYTES_MAX: usize = 512;
 
 /// Something worth telling.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Report<'a> {
     /// A lane stands until somebody decides.
-    LaneParked { event: &'a Event, cause: &'a str, attempts: u32 },
+    LaneParked { head: EventId, key: Option<&'a Key>, cause: &'a str, attempts: u32 },
     /// A job ended without being done.
     JobFailed { event: &'a Event, job: JobId, cause: &'a str },
+    /// An emit was refused by its stream for what it is, after it was committed; the beginning of its data goes with the
+    /// report, as text.
+    EmitRefused { lost: &'a Lost },
     /// A commit was refused: somebody else owns the seat.
     SeatFenced { error: &'a str },
     /// The loop of a seat came to a bad end by a fault of its own, and begins again.
@@ -26,33 +34,43 @@ pub(crate) fn report(report: Report<'_>, processor: &str, stream: &str, shard: S
         ("processor", processor.to_owned()),
         ("partition", shard.partition.to_string()),
     ];
-    let (kind, event) = match report {
-        Report::LaneParked { event, cause, attempts } => {
+    let (kind, event, key) = match report {
+        Report::LaneParked { head, key, cause, attempts } => {
             fields.extend([("cause", cause.to_owned()), ("attempts", attempts.to_string())]);
-            ("lane.parked", Some(event))
+            ("lane.parked", Some(head), key)
         }
         Report::JobFailed { event, job, cause } => {
             fields.extend([("cause", cause.to_owned()), ("job", job.to_string())]);
-            ("job.failed", Some(event))
+            ("job.failed", Some(event.id), event.key.as_ref())
+        }
+        Report::EmitRefused { lost } => {
+            let Lost { stream, draft, why } = lost;
+            let data = &draft.data[..draft.data.len().min(DATA_BYTES_MAX)];
+            fields.extend([
+                ("to", stream.to_string()),
+                ("type", draft.kind.as_str().to_owned()),
+                ("why", why.clone()),
+                ("data", String::from_utf8_lossy(data).into_owned()),
+            ]);
+            ("emit.refused", None, draft.key.as_ref())
         }
         Report::SeatFenced { error } => {
             fields.push(("error", error.to_owned()));
-            ("seat.fenced", None)
+            ("seat.fenced", None, None)
         }
         Report::SeatFailed { fault } => {
             fields.push(("fault", fault.to_owned()));
-            ("seat.failed", None)
+            ("seat.failed", None, None)
         }
     };
-    let key = event.and_then(|event| event.key.clone());
     if let Some(event) = event {
-        fields.push(("event", event.id.to_string()));
+        fields.push(("event", event.to_string()));
     }
-    if let Some(key) = &key {
+    if let Some(key) = key {
         fields.push(("key", key.to_string()));
     }
-    let about =
-        key.unwrap_or_else(|| Key::new(format!("{stream}/{}", shard.partition)).expect("a short key"));
+    let seat = || Key::new(format!("{stream}/{}", shard.partition)).expect("a short key");
+    let about = key.cloned().unwrap_or_else(seat);
     Draft::new(Some(about), Kind::new(kind).expect("a short type"), json(&fields))
 }
 

@@ -3,10 +3,12 @@
 mod alarm;
 mod contain;
 mod env;
+mod hint;
 mod paused;
 
 pub(crate) use alarm::Alarm;
 pub(crate) use contain::{contained, kept_running, panic_words};
 pub(crate) use env::Now;
 pub use env::{Env, Mortal};
+pub(crate) use hint::hint;
 pub use paused::TokioClock;

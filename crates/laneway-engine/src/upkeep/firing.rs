@@ -7,19 +7,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use laneway_core::store::{Append, JobState, Jobs as JobsCall, Origin, Receipt};
+use laneway_core::store::{Append, JobState, Jobs as JobsCall, Origin, Query, Receipt, Rows};
 use laneway_core::{Document, JobDraft, JobId, Refusal, StoreError, StreamInfo, Term, Timestamp};
 use tokio::sync::Notify;
 
 use super::schedule::{DecodeError, LastJob, Past, Plan, Schedule, Timetable, pass_over, plan};
 use crate::engine::Stores;
-use crate::log::{Catalogue, CatalogueError};
+use crate::log::{Catalogue, CatalogueError, events_of};
 use crate::service::Env;
 
 /// How often the schedules are looked at, whatever they say themselves: other nodes change them too.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long the end of a job that a schedule made is kept.
 const KEEP: Duration = Duration::from_secs(24 * 3_600);
+
+/// Events of a schedule's lane among which its last job is looked for: others may append to it too.
+const LOOK_BACK_MAX: usize = 100;
 
 const PREFIX: &str = "schedule/";
 const PAST_PREFIX: &str = "schedule-past/";
@@ -175,9 +178,13 @@ impl Schedules {
         let Plan { fire, last_due, next } = planned;
         let mut last_job = fired.last_job;
         for due in fire {
-            if let Receipt::New { job, .. } = self.fire_one(schedule, Some(due)).await? {
-                last_job = job.or(last_job);
-            }
+            let job = match self.fire_one(schedule, Some(due)).await? {
+                Receipt::New { job, .. } => job,
+                // Whoever appended it may have come to an end before that was remembered.
+                Receipt::Duplicate { .. } => self.job_in_lane(schedule).await?,
+                Receipt::Scheduled { .. } | Receipt::Stale { .. } => None,
+            };
+            last_job = job.or(last_job);
         }
         let after = Fired { last_due, last_job };
         if after != fired {
@@ -216,6 +223,35 @@ impl Schedules {
         };
         let receipt = appended.receipts.into_iter().next();
         receipt.ok_or_else(|| StoreError::Corrupt { what: "an append without a receipt".to_owned() }.into())
+    }
+
+    /// The last job that a schedule has made, looked for at the end of its lane.
+    async fn job_in_lane(&self, schedule: &Schedule) -> Result<Option<JobId>, ScheduleError> {
+        let info = self.catalogue.stream(&schedule.firing.stream).await?;
+        let (Some(processor), Some(key)) = (&schedule.firing.processor, schedule.draft(Timestamp(0)).key)
+        else {
+            return Ok(None);
+        };
+        let responder = self.responder(&info, processor).await?;
+        let shard = info.shard(schedule.partition(info.settings.partitions));
+        let store = &*self.stores.store;
+        let Rows::Lane(tail) = store.query(Query::Lane(shard, key)).await? else {
+            return Err(StoreError::Corrupt {
+                what: "the store answered another list than a lane".to_owned(),
+            }
+            .into());
+        };
+        let mut next = tail.map(|tail| tail.id);
+        for _ in 0..LOOK_BACK_MAX {
+            let Some(id) = next else { break };
+            let Some(event) = events_of(store, shard, vec![id]).await?.pop() else { break };
+            let same = event.kind == schedule.firing.kind && event.data == schedule.firing.data;
+            if let Some(job) = event.job.filter(|job| same && job.responder == responder) {
+                return Ok(Some(job.id));
+            }
+            next = event.prev;
+        }
+        Ok(None)
     }
 
     async fn responder(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::FutureExt;
 use laneway_core::{Mode, Status, Terminal};
 use laneway_engine::ProcessorSettings;
 use laneway_engine::handler::{ClaimError, ClaimWish, LaneAnswer, Outcome, Retry, Settlement};
@@ -48,6 +49,24 @@ async fn claim_that_finds_nothing_waits_and_answers_nothing() {
     let job = world.submit("ann", "late").await;
     assert_eq!(world.status(job).await, Status::Waiting, "nobody asks for it");
     assert_eq!(desk.claim(wish()).await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn offers_that_nobody_took_do_not_stand_in_the_way_of_the_next_worker() {
+    let world = World::new(Mode::Queue).await;
+    let desk = world.engine.process_at_desk("charge", "orders", ProcessorSettings::default()).await;
+    let desk = desk.expect("a new processor");
+    for key in ["ann", "bob", "eve", "joe", "sue"] {
+        world.submit(key, "ok").await;
+    }
+    seam::wait(Duration::from_secs(5)).await;
+    // It asks, five lanes are offered, and it is gone before it takes them.
+    let mut gone = Box::pin(desk.claim(ClaimWish { lanes: 5, ..wish() }));
+    assert!(gone.as_mut().now_or_never().is_none(), "nothing is offered before somebody asks");
+    seam::wait(Duration::from_millis(10)).await;
+    drop(gone);
+    seam::wait(Duration::from_secs(5)).await;
+    assert_eq!(desk.claim(ClaimWish { lanes: 1, ..wish() }).await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -263,3 +263,26 @@ async fn worker_that_is_out_of_time_loses_its_claim_and_a_lane_without_workers_d
     assert!(matches!(desk.settle(&late.token, LaneAnswer::done(None)).await, Err(ClaimError::Lost)));
     assert_eq!(claim(&desk, 1).await.run.attempt, 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn long_claim_that_was_handed_over_is_settled_whole() {
+    let world = World::new(Mode::Queue).await;
+    let before = desk(&world).await;
+    let mut jobs = Vec::new();
+    for number in 0..400 {
+        jobs.push(world.submit("ann", &number.to_string()).await);
+    }
+    seam::wait(Duration::from_secs(2)).await;
+    let claimed = claim(&before, 300).await;
+    assert_eq!(claimed.run.events.len(), 300, "more than is loaded of a siding at a time");
+    world.engine.drain(SOON).await;
+
+    let world = world.again();
+    let after = desk(&world).await;
+    let done = LaneAnswer::all_done(&claimed.run);
+    assert_eq!(after.settle(&claimed.token, done).await.expect("still ours"), Settlement::Accepted);
+    for job in &jobs[..300] {
+        assert_eq!(world.settled(*job).await.status(), Status::Ended(Terminal::Done));
+    }
+    assert_eq!(data(&claim(&after, 1).await), ["300"], "the lane goes on behind it");
+}

@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use laneway_core::store::{Entry, Read, ReadFrom};
-use laneway_core::{Key, Mode, Partition, Shard, Status, Store, StreamSettings, Terminal};
+use laneway_core::{
+    Key, Mode, Partition, Shard, Status, Store, StoreError, StreamSettings, Terminal, Topic, Wakeups,
+};
 use laneway_embedded::MemoryStore;
 use laneway_engine::handler::{ClaimWish, Done, Emission, LaneAnswer, LaneRun, Run};
 use laneway_engine::job::Submit;
@@ -220,4 +222,56 @@ async fn fault_in_the_seat_of_a_desk_leaves_the_desk_to_its_workers() {
     assert!(bench.store.has_panicked());
     let claim = desk.claim(wish).await.remove(0);
     desk.settle(&claim.token, LaneAnswer::done(None)).await.expect("it is ours");
+}
+
+#[tokio::test(start_paused = true)]
+async fn seat_that_cannot_be_had_holds_up_no_drain() {
+    let bench = bench().await;
+    bench.store.silent.store(true, Ordering::Relaxed);
+    let handler = |run: Run| async move { run.lanes.iter().map(obey).collect::<Vec<_>>() };
+    let settings = ProcessorSettings::default();
+    bench.engine.process("late", "orders", settings, Arc::new(handler)).await.expect("a new processor");
+    seam::wait(Duration::from_secs(1)).await;
+    seam::within(Duration::from_secs(20), bench.engine.drain(Duration::from_secs(5))).await;
+}
+
+/// Wake-ups that always fail, and count how often they were asked.
+struct Deaf(AtomicU64);
+
+#[async_trait::async_trait]
+impl Wakeups for Deaf {
+    async fn announce(&self, _: Topic) -> laneway_core::Result<()> {
+        Ok(())
+    }
+
+    async fn wait(&self, _: Topic, _: u64) -> laneway_core::Result<u64> {
+        if self.0.fetch_add(1, Ordering::Relaxed) > 1_000 {
+            // Whoever spins would never let time pass.
+            std::future::pending::<()>().await;
+        }
+        Err(StoreError::Down { reason: "nobody is there".to_owned() })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_wake_ups_work_goes_on_and_nobody_spins() {
+    let clock = Arc::new(TokioClock::start());
+    let memory = Arc::new(MemoryStore::new(clock.clone()));
+    let deaf = Arc::new(Deaf(AtomicU64::new(0)));
+    let stores = Stores { store: memory.clone(), documents: memory, wakeups: deaf.clone() };
+    let engine = Engine::new(stores, Env::seeded(clock, 7));
+    let settings = StreamSettings { partitions: 1, ..StreamSettings::default() };
+    engine.define_stream("orders", settings).await.expect("a new stream");
+    let handler = |run: Run| async move { run.lanes.iter().map(obey).collect::<Vec<_>>() };
+    let settings = ProcessorSettings::default();
+    engine.process("charge", "orders", settings, Arc::new(handler)).await.expect("a new processor");
+    for _ in 0..10 {
+        let job = Submit { draft: draft("ann", "ok"), processor: None, keep: None };
+        let job = engine.jobs().submit("orders", vec![job]).await.expect("the stream exists").remove(0);
+        let id = job.expect("the store takes it").id;
+        let status = engine.jobs().wait(id, SOON).await.expect("the job exists").status;
+        assert_eq!(status.status(), Status::Ended(Terminal::Done));
+    }
+    let asked = deaf.0.load(Ordering::Relaxed);
+    assert!(asked < 100, "asked {asked} times");
 }

@@ -1,7 +1,8 @@
 //! A store that panics in a call of one's choice, once: stands for a fault of the engine in the loop that made the call.
+//! It can also leave seizures unanswered.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -34,11 +35,19 @@ pub(crate) struct Faulty {
     /// Calls that were let through after a panic, of the kind that panicked.
     pub(crate) again: AtomicU64,
     last: Mutex<Option<Call>>,
+    /// Seizures are not answered.
+    pub(crate) silent: AtomicBool,
 }
 
 impl Faulty {
     pub(crate) fn new(inner: Arc<MemoryStore>) -> Arc<Self> {
-        Arc::new(Self { inner, armed: Mutex::default(), again: AtomicU64::new(0), last: Mutex::default() })
+        Arc::new(Self {
+            inner,
+            armed: Mutex::default(),
+            again: AtomicU64::new(0),
+            last: Mutex::default(),
+            silent: AtomicBool::new(false),
+        })
     }
 
     /// The next call of this kind panics.
@@ -97,6 +106,9 @@ impl Store for Faulty {
     }
 
     async fn seize(&self, seize: Seize) -> Result<Resume> {
+        if self.silent.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
         self.inner.seize(seize).await
     }
 

@@ -5,6 +5,7 @@ mod batches_within;
 mod bounds;
 mod claims;
 mod claims_handed_over;
+mod commit_limits;
 mod events;
 mod failures;
 mod faults;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::FutureExt;
 use laneway_core::{Mode, Status, StreamSettings, Terminal};
 use laneway_engine::handler::{ClaimWish, LaneAnswer, Run};
 use laneway_engine::{DefineError, ProcessorSettings, Registration};
@@ -151,4 +152,31 @@ async fn removed_stream_takes_its_processors_along_and_can_be_made_again() {
     world.process(ProcessorSettings::default()).await;
     world.send(&[("ann", "again")]).await;
     assert_eq!(world.nexts(1).await, ["again"], "nothing of the old stream is left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn change_that_cannot_be_stored_leaves_the_processor_running() {
+    let mut world = World::new(Mode::Queue).await;
+    world.process(ProcessorSettings::default()).await;
+    let elsewhere = Registration { stream: "nowhere".to_owned(), ..registration(2) };
+    let refused = world.engine.change_processor(elsewhere, SOON).await;
+    assert!(matches!(refused, Err(DefineError::Catalogue(_))), "{refused:?}");
+    world.send(&[("ann", "after")]).await;
+    assert_eq!(world.nexts(1).await, ["after"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn change_that_nobody_waits_for_any_more_is_carried_out() {
+    let mut world = World::new(Mode::Queue).await;
+    world.process(ProcessorSettings { concurrency: 1, ..ProcessorSettings::default() }).await;
+    world.send(&[("ann", "slow")]).await;
+    assert_eq!(world.nexts(1).await, ["slow"]);
+    let mut changing = Box::pin(world.engine.change_processor(registration(2), 2 * SOON));
+    assert!(changing.as_mut().now_or_never().is_none(), "a run goes on");
+    drop(changing);
+    world.send(&[("ann", "after")]).await;
+    assert_eq!(world.nexts(1).await, ["after"]);
+    let stored = world.engine.processors().await.expect("listed").remove(0);
+    assert!(stored.runs_here);
+    assert_eq!(stored.stored.expect("readable").settings.concurrency, 2);
 }

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::event::Dedup;
-use laneway_core::store::{ObjectWrite, Origin, Receipt, Source};
+use laneway_core::store::{LaneChange, ObjectWrite, Origin, Receipt, Source};
 use laneway_core::{
     ConflictReason, Delay, DelayMode, Draft, Due, EventId, FullReason, Headers, Incarnation, Kind, Mode,
     Partition, Seq, Shard, StartAfter, StoreError, StreamId, StreamSettings, Term, limits,
 };
 
 use super::expect::{expect_conflict, expect_error, expect_refused};
-use crate::bench::{Bench, DraftExt, chain_of, delayed, draft, job_draft, key, keyless};
+use crate::bench::{
+    Bench, DraftExt, chain_of, delayed, draft, job_draft, key, keyless, lane, lane_change, parked, passed,
+};
 
 /// Design 3, ids: from 1, strictly growing, in the order of the call.
 pub async fn ids_grow_from_one_in_order(bench: &Bench) {
@@ -316,6 +318,41 @@ pub async fn a_full_stream_refuses_appends(bench: &Bench) {
     assert!(matches!(again[..], [Receipt::Duplicate { .. }]), "a repeat needs no room: {again:?}");
     bench.pass(place.seat, &ids[..1]).await;
     bench.send_one(&place, draft("c", "now")).await;
+}
+
+/// Design 3: what one call may not have even in an empty partition is refused for good; nobody can wait for room.
+pub async fn a_call_beyond_a_partitions_part_is_refused_for_good(bench: &Bench) {
+    let settings = StreamSettings { partitions: 2, max_pending: Some(4), ..StreamSettings::default() };
+    let place = bench.place_with(settings).await;
+    let three = || vec![draft("a", "1"), draft("a", "2"), draft("a", "3")];
+    let refused = bench.try_send(&place, three()).await.expect_err("more than the part of a partition");
+    let StoreError::Refused(refusal) = &refused else { panic!("{refused:?}") };
+    let text = refusal.to_string();
+    assert!(text.contains(" is 3") && text.contains("at most 2"), "both numbers are named: {text}");
+    bench.send(&place, three().split_off(1)).await;
+}
+
+/// Design 3: an event in a siding waits, although the floor is above it.
+pub async fn depth_counts_what_waits_in_sidings(bench: &Bench) {
+    let place = bench.place_with(StreamSettings { max_pending: Some(6), ..Bench::settings() }).await;
+    let ids = bench.fill(&place, "a", 4).await;
+    let fence = bench.seize(place.seat).await.progress.fence;
+    // One of the four is done; the second in the siding is above the floor and counts once.
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.passed = passed(&[ids[0], ids[1], ids[3]]);
+    let side = vec![ids[1], ids[3]];
+    commit.lanes = vec![LaneChange { side, ..lane_change(parked(lane("a"), ids[1])) }];
+    let fence = bench.commit(commit).await.fence;
+    bench.fill(&place, "b", 3).await;
+    let answer = bench.try_send(&place, vec![draft("b", "x")]).await;
+    expect_error!(answer, StoreError::Full(FullReason::Pending { pending: 6, limit: 6 }));
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.passed = passed(&ids[2..3]);
+    commit.lanes =
+        vec![LaneChange { lane: lane("a"), record: None, side: Vec::new(), unside: vec![ids[1], ids[3]] }];
+    bench.commit(commit).await;
+    bench.send(&place, vec![draft("b", "x"), draft("b", "y"), draft("b", "z")]).await;
+    expect_error!(bench.try_send(&place, vec![draft("b", "x")]).await, StoreError::Full(_));
 }
 
 /// Contract 1.1: emits bypass depth limits, and so do drafts that were accepted before; other origins do not.

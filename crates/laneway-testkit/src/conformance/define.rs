@@ -98,8 +98,10 @@ pub async fn stream_settings_are_checked(bench: &Bench) {
         let settings = StreamSettings { partitions, ..StreamSettings::default() };
         expect_refused!(bench.store().define(stream("orders", None, settings)).await);
     }
-    let nothing = StreamSettings { max_pending: Some(0), ..Bench::settings() };
-    expect_refused!(bench.store().define(stream("orders", None, nothing)).await);
+    for (partitions, max) in [(1, 0), (16, 15)] {
+        let too_little = StreamSettings { partitions, max_pending: Some(max), ..StreamSettings::default() };
+        expect_refused!(bench.store().define(stream("orders", None, too_little)).await);
+    }
     let most = StreamSettings { partitions: limits::PARTITIONS_MAX, ..StreamSettings::default() };
     let info = bench.define(stream("orders", None, most)).await.stream.expect("created");
     bench.shard_info(info.shard(Partition(limits::PARTITIONS_MAX - 1))).await;

@@ -51,6 +51,8 @@ macro_rules! __each_case {
                 checks_are_made_in_the_stated_order
                 a_repeat_is_told_before_expect_prev
                 a_full_stream_refuses_appends
+                a_call_beyond_a_partitions_part_is_refused_for_good
+                depth_counts_what_waits_in_sidings
                 emits_and_promotions_bypass_the_depth_limit
                 depth_counts_for_the_slowest_processor
                 urgent_events_are_indexed

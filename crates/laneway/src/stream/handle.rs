@@ -96,7 +96,9 @@ impl<T> Stream<T> {
         self.want(|wanted| wanted.dead_keep = Some(length))
     }
 
-    /// Most events that may wait; beyond that, sends answer [`SendError::Full`]. Default: no bound.
+    /// Most events that may wait, at least one per partition; beyond that, sends answer [`SendError::Full`]. Each partition
+    /// gets an equal part, rounded up, and refuses what goes beyond it, so leave room for keys that are not spread evenly.
+    /// Events behind a parked or paused one wait too. Default: no bound.
     pub fn max_pending(self, events: u64) -> Self {
         self.want(|wanted| wanted.max_pending = Some(events))
     }

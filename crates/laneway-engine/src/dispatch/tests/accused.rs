@@ -100,3 +100,14 @@ fn lane_that_ran_at_a_crash_keeps_its_state() {
     played.commit();
     assert_eq!(played.seat.start_run(NOW).expect("it runs").lanes[0].state, state);
 }
+
+#[test]
+fn lane_that_is_parked_by_crashes_is_told_and_counted() {
+    let mut played = Played::resumed(2, &[(1, 2)]);
+    played.commit();
+    let told: Vec<&str> = played.reports.iter().map(|report| report.kind.as_str()).collect();
+    assert_eq!(told, ["lane.parked"]);
+    let text = String::from_utf8_lossy(&played.reports[0].data);
+    assert!(text.contains("came to an end 3 times") && text.contains("\"event\":\"1\""), "{text}");
+    assert_eq!(played.seat.take_tally().0.parked, 1);
+}

@@ -8,9 +8,9 @@ use laneway_core::store::{
     Commit, Committed, Entry, LaneView, Page, Progress, RequestOp, RequestRow, Resume, SeatStatus,
 };
 use laneway_core::{
-    Block, CommitId, Event, EventId, Fence, Headers, Key, Kind, LaneName, LaneRecord, Mode, Nonce, Partition,
-    ProcessorId, Seat as SeatId, Shard, Steady, StreamId, StreamInfo, StreamSettings, Term, Timestamp,
-    TokenId, Window,
+    Block, CommitId, Draft, Event, EventId, Fence, Headers, Key, Kind, LaneName, LaneRecord, Mode, Nonce,
+    Partition, ProcessorId, Seat as SeatId, Shard, Steady, StreamId, StreamInfo, StreamSettings, Term,
+    Timestamp, TokenId, Window,
 };
 
 use super::super::fetch::Wish;
@@ -29,6 +29,8 @@ pub(super) struct Played {
     pub(super) seat: Seat,
     env: Env,
     committed: u64,
+    /// What was told to the system stream.
+    pub(super) reports: Vec<Draft>,
 }
 
 pub(super) fn lane(number: u64) -> LaneName {
@@ -115,7 +117,8 @@ impl Played {
             layout: 0,
             processors: Vec::new(),
         };
-        let names = Names { stream: "orders".into(), processor: "charge".into(), reports_to: None };
+        let names =
+            Names { stream: "orders".into(), processor: "charge".into(), reports_to: Some(StreamId(9)) };
         let mut seat = Seat::new(id, Arc::new(settings), &stream, names, resume, records);
         for (number, crashes) in started {
             let record = LaneRecord {
@@ -128,7 +131,7 @@ impl Played {
             seat.resume_lane(&LaneView { record, state: None, siding: Vec::new() }, false, NOW);
         }
         let clock = Arc::new(laneway_core::ManualClock::default());
-        Self { seat, env: Env::seeded(clock, 1), committed: 0 }
+        Self { seat, env: Env::seeded(clock, 1), committed: 0, reports: Vec::new() }
     }
 
     /// Starts whatever may start, and lets commits become durable, until nothing moves. Answers the lanes that started.
@@ -178,6 +181,7 @@ impl Played {
     /// That commit is durable.
     pub(super) fn durable(&mut self, commit: &Commit) {
         self.committed += 1;
+        self.reports.extend(commit.emits.iter().map(|emit| emit.draft.clone()));
         let fence = Fence { version: self.committed, ..commit.fence };
         self.seat.committed(Committed { fence, floor: EventId(0), request_no: 0, emitted: 0 }, NOW);
     }

@@ -9,6 +9,7 @@ use super::super::fetch::{Loaded, Siding, Wanted};
 use super::super::seat::RunNo;
 use super::super::settings::{Batch, ProcessorSettings};
 use super::fixture::{NOW, Played, done, event_in, failed, lane};
+use crate::log::Forwarded;
 
 fn batches(batch: Batch) -> Played {
     Played::clean(ProcessorSettings { batch, ..ProcessorSettings::default() })
@@ -140,7 +141,7 @@ fn last_commit_of_a_seat_says_that_it_left_well_whatever_comes_before_its_end() 
     played.seat.drain();
     let first = played.sent().expect("it says so");
     assert!(first.clean);
-    played.seat.emits_forwarded(1);
+    played.seat.emits_forwarded(Forwarded { through: 1, lost: Vec::new() });
     played.durable(&first);
     let last = played.sent().expect("emits arrived meanwhile");
     assert!(last.clean);
