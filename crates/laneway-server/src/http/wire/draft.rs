@@ -17,11 +17,6 @@ use crate::http::error::{Failure, Result};
 /// How long a dedup id is remembered.
 const DEDUP_WINDOW: Duration = Duration::from_secs(24 * 3_600);
 
-/// What names a body: the same id with another body is a conflict.
-fn body_hash(bytes: &[u8]) -> u128 {
-    xxhash_rust::xxh3::xxh3_128(bytes)
-}
-
 /// Events of one call, and the object that changes with them.
 pub(crate) fn appending(events: Vec<EventDraft>) -> Result<Appending> {
     let mut objects = events.iter().enumerate().filter(|(_, event)| event.object.is_some());
@@ -62,12 +57,6 @@ pub(crate) fn draft(event: EventDraft) -> Result<Draft> {
     let key = key(event.key.as_ref().map(AsRef::as_ref), event.key_b64.as_ref().map(AsRef::as_ref))?;
     let data = event.data.as_ref().map_or("null", |data| data.get());
     let data = Bytes::copy_from_slice(data.as_bytes());
-    let dedup = event.dedup_id.map(|id| Dedup {
-        id: Bytes::from(id),
-        // The body is what the producer said: options such as a delay may differ between two tries.
-        body: body_hash(&data),
-        window: DEDUP_WINDOW,
-    });
     let delay = delay(event.delay.as_deref(), event.run_at.as_deref(), event.delay_mode)?;
     let mut draft = Draft::new(key, Kind::new(event.kind.unwrap_or_default())?, data);
     draft.headers = Headers::new(event.headers)?;
@@ -77,7 +66,11 @@ pub(crate) fn draft(event: EventDraft) -> Result<Draft> {
     draft.delay = delay;
     draft.priority = event.priority.unwrap_or_default();
     draft.ttl = event.ttl.as_deref().map(|ttl| length("ttl", ttl)).transpose()?;
-    draft.dedup = dedup;
+    draft.dedup = event.dedup_id.map(|id| Dedup {
+        id: Bytes::from(id),
+        body: draft.fingerprint(),
+        window: DEDUP_WINDOW,
+    });
     draft.expect_prev = event.expect_prev.map(|prev| prev.map(EventId));
     draft.check()?;
     Ok(draft)
