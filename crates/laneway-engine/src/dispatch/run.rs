@@ -23,6 +23,7 @@ use super::seat::{Finished, RunNo, Seat};
 use crate::commit::send;
 use crate::handler::Carrying;
 use crate::log::forward_outbox;
+use crate::observe::{Asked, Question};
 use crate::service::{Alarm, Now};
 
 /// How often a seat looks for news without being told.
@@ -79,6 +80,9 @@ struct Loop {
     promoting: Option<BoxFuture<'static, Result<Promoted>>>,
     news: BoxFuture<'static, Result<u64>>,
     asked: BoxFuture<'static, Result<u64>>,
+    /// What people want to know of the seat.
+    questions: mpsc::Receiver<Question>,
+    _asked: Asked,
     /// Look at the log, whether or not anything is known to be there.
     look: bool,
     look_at: Steady,
@@ -101,6 +105,7 @@ pub(crate) async fn run(ground: Arc<Ground>, seat: Seat, mut order: watch::Recei
     let now = ground.env.now();
     let (finisher, finished) = mpsc::unbounded_channel();
     let (news, asked) = (news(&ground, &seat, 0), asked(&ground, &seat, 0));
+    let (_asked, questions) = ground.nearby.owns(seat.id());
     let mut this = Loop {
         ground,
         seat,
@@ -118,6 +123,8 @@ pub(crate) async fn run(ground: Arc<Ground>, seat: Seat, mut order: watch::Recei
         promoting: None,
         news,
         asked,
+        questions,
+        _asked,
         look: true,
         look_at: now.steady.after(LOOK_EVERY),
         alarm: Alarm::default(),
@@ -178,6 +185,9 @@ impl Loop {
                 Order::Run => {}
             }
             self.act(now);
+            // A seat that always has something to do answers too.
+            let question = self.questions.try_recv().ok();
+            self.on_question(question);
             if self.seat.is_drained() {
                 return Ended::Drained;
             }
@@ -432,6 +442,7 @@ impl Loop {
                 self.look = true;
                 self.asked = asked(&self.ground, &self.seat, seen.unwrap_or(0));
             }
+            question = self.questions.recv() => self.on_question(question),
             _ = order.changed() => {}
             () = self.alarm.ring(&env, wake_at) => self.on_time(),
         }
@@ -549,6 +560,13 @@ impl Loop {
             Ok(Some(wish)) => self.seat.grant(&self.ground.env, wish, self.ground.env.now()),
             Ok(None) => self.seat.no_request(),
             Err(error) => self.try_again(&error),
+        }
+    }
+
+    fn on_question(&self, question: Option<Question>) {
+        if let Some(Question { lanes, answer }) = question {
+            // Whoever asked may have gone away.
+            drop(answer.send(self.seat.under_way(&lanes)));
         }
     }
 
