@@ -238,7 +238,8 @@ impl Looker {
         let mut lanes: Vec<LaneName> = open.map(lane_of).collect();
         lanes.sort_unstable();
         lanes.dedup();
-        let views = self.store.lanes(Lanes { seat, select: LaneSelect::Names(lanes.clone()), siding: 0 }).await?;
+        let views =
+            self.store.lanes(Lanes { seat, select: LaneSelect::Names(lanes.clone()), siding: 0 }).await?;
         known.under_way = self.nearby.under_way(seat, lanes).await;
         known.lanes = views.into_iter().map(|view| (view.record.lane.clone(), view.record)).collect();
         Ok(known)
@@ -321,10 +322,13 @@ impl Known {
                 runs_of(found.filter(|found| (found.first..=found.last).contains(&event.id)))
             }
         };
-        let block = record.filter(|record| record.head == Some(event.id)).and_then(|record| record.block.clone());
+        let block =
+            record.filter(|record| record.head == Some(event.id)).and_then(|record| record.block.clone());
         let status = head_status(&runs, block.as_ref());
         let reason = match block {
-            Some(Block::Retry { cause, .. } | Block::Parked { cause, .. }) if status != Status::Running => cause,
+            Some(Block::Retry { cause, .. } | Block::Parked { cause, .. }) if status != Status::Running => {
+                cause
+            }
             _ => Bytes::new(),
         };
         EventStatus { reason, ..told(status) }

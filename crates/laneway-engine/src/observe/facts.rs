@@ -6,7 +6,7 @@ use laneway_core::store::{
     Entry, LaneSelect, LaneView, Lanes, Query, Read, ReadFrom, Rows, SeatView, TailView,
 };
 use laneway_core::{
-    EventId, JobId, Key, LaneName, Seat, Shard, Status, Store, StoreError, StreamInfo, Timestamp,
+    EventId, JobId, Key, LaneName, Partition, Seat, Shard, Status, Store, StoreError, StreamInfo, Timestamp,
 };
 
 use super::lanes::{LaneStanding, ProcessorStanding};
@@ -50,13 +50,32 @@ impl Looker {
     pub async fn lane(&self, stream: &str, key: &Key) -> Result<LaneStanding, LookError> {
         self.catalogue.refresh().await?;
         let info = self.catalogue.stream(stream).await?;
-        let shard = info.shard(key.partition(info.settings.partitions));
-        let tail = self.tail_in(shard, key).await?;
+        let partition = key.partition(info.settings.partitions);
+        self.lane_of(stream, partition, &LaneName::Key(key.clone())).await
+    }
+
+    /// How a lane of a partition stands, also that of an event without a key.
+    pub async fn lane_of(
+        &self,
+        stream: &str,
+        partition: Partition,
+        lane: &LaneName,
+    ) -> Result<LaneStanding, LookError> {
+        let info = self.catalogue.stream(stream).await?;
+        let shard = info.shard(partition);
+        let (tail, last) = match lane {
+            LaneName::Key(key) => {
+                let tail = self.tail_in(shard, key).await?;
+                let last = tail.as_ref().map(|tail| tail.id);
+                (tail, last)
+            }
+            LaneName::Event(id) => (None, Some(*id)),
+        };
         let mut processors = Vec::new();
         for (seat, name) in self.seats(&info, shard).await? {
-            processors.push(self.standing(shard, &seat, name, key, tail.as_ref()).await?);
+            processors.push(self.standing(shard, &seat, name, lane, last).await?);
         }
-        Ok(LaneStanding { partition: shard.partition, tail, processors })
+        Ok(LaneStanding { partition, tail, processors })
     }
 
     /// The end of a lane as producers see it, with its object.
@@ -88,14 +107,14 @@ impl Looker {
         shard: Shard,
         seat: &SeatView,
         processor: String,
-        key: &Key,
-        tail: Option<&TailView>,
+        lane: &LaneName,
+        last: Option<EventId>,
     ) -> Result<ProcessorStanding, LookError> {
         let id = Seat { shard, processor: seat.processor };
-        let view = self.view(id, LaneName::Key(key.clone())).await?;
+        let view = self.view(id, lane.clone()).await?;
         let head = match view.siding.first() {
             Some(first) => Some(*first),
-            None => self.first_open(shard, seat, tail.map(|tail| tail.id)).await?,
+            None => self.first_open(shard, seat, last).await?,
         };
         let mut facts = self.facts_of(seat, &view, head);
         facts.place = head.map_or(Place::Nothing, Place::Head);
@@ -184,7 +203,9 @@ impl Looker {
         let attempts = match (&runs, stored) {
             (Some(runs), _) => runs.attempt,
             // A record that says of itself that it runs, and does not.
-            (None, JobStatus::Pending { lane: Some(record), .. }) if status != Status::Running => record.attempts,
+            (None, JobStatus::Pending { lane: Some(record), .. }) if status != Status::Running => {
+                record.attempts
+            }
             (None, _) => stored.attempts(),
         };
         let since = runs.map(|runs| runs.since).filter(|since| since.0 > 0);
@@ -198,7 +219,9 @@ impl Looker {
 
     async fn stands(&self, job: &Job) -> Result<Standing, LookError> {
         let (event, key) = match &job.status {
-            JobStatus::Ended { end, .. } => return Ok(Standing::plain(Why::Ended(end.end), Status::Ended(end.end))),
+            JobStatus::Ended { end, .. } => {
+                return Ok(Standing::plain(Why::Ended(end.end), Status::Ended(end.end)));
+            }
             JobStatus::Scheduled { due } => {
                 return Ok(Standing::plain(Why::Delayed { until: *due }, Status::Scheduled));
             }

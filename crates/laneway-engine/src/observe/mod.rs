@@ -12,7 +12,7 @@ mod why;
 
 pub use events::{EventStatus, EventView, EventsPage, PartitionStanding, SeatStanding, StreamStanding};
 pub use facts::{JobStanding, LookError, Looker};
-pub use lanes::{DeadLetter, HeldLane, LaneStanding, ProcessorStanding};
+pub use lanes::{DeadLetter, HeldLane, LaneStanding, ProcessorStanding, StoppedSeat};
 pub(crate) use meters::{Meters, Tally};
 pub(crate) use nearby::{Asked, LaneRuns, Nearby, Places, Question, UnderWay};
 pub use report::SYSTEM_STREAM;
