@@ -15,6 +15,7 @@ pub(crate) const SEAMS: [&str; 9] = [
     "crates/laneway-engine/src/service/env.rs",
     "crates/laneway-engine/src/service/paused.rs",
     "crates/laneway/src/seam.rs",
+    "crates/laneway-client/src/seam.rs",
     "crates/laneway-server/src/seam.rs",
     "crates/laneway-testkit/src/seam.rs",
     "benches/src/seam.rs",
