@@ -1,4 +1,19 @@
 //! What goes over the wire, one file per noun.
+//!
+//! What is left out has its default, and what is not known is refused: so everything that is sent can be written as JSON
+//! first and read into its type.
+//!
+//! ```
+//! use laneway_client::wire::{ProcessorSettings, Settle};
+//!
+//! let charge: ProcessorSettings =
+//!     serde_json::from_str(r#"{"stream":"orders","pull":true,"retry":{"max_attempts":3},"on_failure":"dead_letter"}"#)?;
+//! assert_eq!(charge.retry.and_then(|retry| retry.max_attempts), Some(3));
+//! let settle: Settle = serde_json::from_str(r#"{"settlements":[{"claim":"c1","outcome":"done","result":{"paid":true}}]}"#)?;
+//! assert_eq!(settle.settlements[0].result.as_ref().map(|result| result.get()), Some(r#"{"paid":true}"#));
+//! assert!(serde_json::from_str::<Settle>(r#"{"setlements":[]}"#).is_err());
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 mod claim;
 mod dead;

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use laneway::core::store::Receipt;
 use laneway::engine::job::{By, Job, JobError, Submissions, Submit, Submitted};
+use laneway::engine::log::AppendError;
 use laneway::{JobId, Mode};
 use laneway_client::wire::{self, JobDraft};
 
@@ -64,7 +65,11 @@ pub(super) async fn submit(
         };
         submits.push(submit_of(job, &by, mode).map_err(place)?);
     }
-    let explain = |error| explained(error, &by);
+    let explain = |error| match error {
+        // A single job has no number that anybody gave it.
+        JobError::Append(AppendError::Refused { refusal, .. }) if many == Many::One => refusal.into(),
+        error => explained(error, &by),
+    };
     if many == Many::Array {
         let submissions = node.engine().jobs().submit_many(&stream, submits, &by).await.map_err(explain)?;
         return Ok(batch(&node, &stream, submissions, explain).await);

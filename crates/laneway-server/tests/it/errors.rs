@@ -112,6 +112,19 @@ async fn bodies(provoked: &mut Provoked) {
     provoked
         .check(post.clone(), EVENTS, r#"{"key":""}"#, "invalid_value", "key is \"\", must be 1 to 512 bytes")
         .await;
+    // A single event has no number: nobody gave it one.
+    for path in [EVENTS, "/v1/streams/orders/jobs"] {
+        let ours = br#"{"key":"a","processor":"charge","headers":{"laneway-caller":"me"}}"#;
+        let ours = if path == EVENTS {
+            br#"{"key":"a","headers":{"laneway-caller":"me"}}"#.to_vec()
+        } else {
+            ours.to_vec()
+        };
+        let answer = provoked.client.send(post.clone(), path, &[], Some(ours)).await.unwrap();
+        let told: Value = serde_json::from_slice(&answer.body).unwrap();
+        let detail = told["detail"].as_str().unwrap();
+        assert!(detail.contains("laneway-caller") && !detail.contains("event 0"), "{path}: {told}");
+    }
     let long = format!(r#"{{"key":"{}"}}"#, "k".repeat(513));
     provoked.check(post.clone(), EVENTS, &long, "invalid_value", "513 bytes").await;
     let many = format!("[{}]", vec!["{}"; 1_001].join(","));
