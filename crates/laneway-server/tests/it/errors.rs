@@ -168,7 +168,7 @@ async fn callers(provoked: &mut Provoked) {
     provoked.codes.insert("unsupported_media_type".to_owned());
     // In pieces nobody says how long it is.
     let line = format!(
-        "head -c 1100000 /dev/zero | tr '\\0' ' ' | curl -s -H 'Content-Type: application/json' \
+        "head -c 1048577 /dev/zero | tr '\\0' ' ' | curl -s -H 'Content-Type: application/json' \
          -H 'Transfer-Encoding: chunked' --data-binary @- {}{EVENTS}",
         provoked.client.address()
     );

@@ -68,6 +68,11 @@ async fn a_lane_runs_exactly_while_a_worker_has_it() {
         assert_eq!(event.processors[0].status, status);
         (job, event.processors[0].reason.clone())
     };
+    crate::seam::until("an owner of the partition", || async {
+        let lane = get(&client, lane).await;
+        (lane["processors"][0]["why"]["code"] != "no_owner").then_some(())
+    })
+    .await;
     stands("waiting", "no_worker").await;
     // At once, and not when the claim is written to the store.
     let claimed = claim(&client).await;
