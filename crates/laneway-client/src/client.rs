@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderName, LOCATION};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
 use http::uri::{Authority, Scheme};
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
@@ -14,23 +14,54 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::ClientError;
+use crate::seam;
 use crate::wire::{
-    Appended, ClaimRequest, Claims, Count, Event, EventDraft, EventPage, Extend, ExtendedClaims, Job,
-    JobDraft, JobReceipt, JobReceipts, Lane, LaneRequest, Processor, ProcessorSettings, Processors, Settle,
-    SettleAnswers, Stream, StreamSettings, Streams,
+    Appended, ClaimRequest, Claims, Count, DeadAnswers, DeadLetters, DeadRequest, Event, EventDraft,
+    EventPage, Extend, ExtendedClaims, Job, JobDraft, JobReceipt, JobReceipts, Lane, LaneRequest, Processor,
+    ProcessorSettings, Processors, Reset, Settle, SettleAnswers, Stream, StreamSettings, Streams,
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 
+/// How long an answer may take, unless it is said: longer than the longest wait that a call can ask the server for.
+const TIMEOUT: Duration = Duration::from_secs(90);
+/// How often an append or a submission is sent when its answer is lost.
+const TRIES: usize = 2;
+
 /// A server of Laneway, as seen from elsewhere. Cheap to clone; connections are shared and kept.
+///
+/// Every event and job that has no `dedup_id` gets one, so that an append whose answer is lost is repeated here without
+/// becoming two events. Somebody who repeats a call later, after an error or a restart, names the events himself.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use laneway_client::Client;
+///
+/// # async fn example() -> Result<(), laneway_client::ClientError> {
+/// let client = Client::new("http://127.0.0.1:7070")?.with_timeout(Duration::from_secs(70));
+/// for stream in client.streams().await? {
+///     println!("{} has {} partitions", stream.name, stream.partitions);
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Client {
     authority: Authority,
+    timeout: Duration,
     http: HttpClient<HttpConnector, Full<Bytes>>,
 }
 
-/// An answer of the server.
+/// An answer of the server, whatever it is: for calls that the client has no method for.
+///
+/// ```no_run
+/// # use laneway_client::{Client, ClientError, wire};
+/// # async fn example(client: Client) -> Result<(), ClientError> {
+/// let answer = client.send(http::Method::GET, "/v1/streams/orders", &[], None).await?;
+/// println!("{}", answer.status);
+/// let stream: wire::Stream = answer.read()?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// Its status.
@@ -42,6 +73,20 @@ pub struct Answer {
 }
 
 /// What came of a submission: the job if it has ended in time, else its receipt.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use laneway_client::wire::{JobDraft, json};
+/// use laneway_client::{Client, Submission};
+///
+/// # async fn example(client: Client) -> Result<(), laneway_client::ClientError> {
+/// let job = JobDraft { key: Some("ann".to_owned()), data: Some(json(&42)?), ..JobDraft::default() };
+/// match client.submit("orders", &job, Some(Duration::from_secs(10)), None).await? {
+///     Submission::Settled(job) => println!("{}: {:?}", job.status, job.result),
+///     Submission::Accepted(receipt) => println!("look again: {}", receipt.id),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub enum Submission {
     /// It was accepted.
@@ -65,7 +110,15 @@ impl Client {
             return Err(wrong("must end with its port, without a path"));
         }
         let authority = uri.authority().ok_or_else(|| wrong("names no host"))?.clone();
-        Ok(Self { authority, http: HttpClient::builder(TokioExecutor::new()).build_http() })
+        let http = HttpClient::builder(TokioExecutor::new()).build_http();
+        Ok(Self { authority, timeout: TIMEOUT, http })
+    }
+
+    /// The same client, whose answers may take so long; 90 seconds otherwise. A call that asks the server to wait, such
+    /// as a claim, takes up to 60 seconds by itself.
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
     }
 
     /// The address of the server.
@@ -76,7 +129,7 @@ impl Client {
     /// Sends a request and answers whatever came, errors of the server included.
     ///
     /// # Errors
-    /// When nobody answers.
+    /// When nobody answers in time, or when path or headers cannot be sent.
     pub async fn send(
         &self,
         method: Method,
@@ -90,18 +143,42 @@ impl Client {
             request = request.header(CONTENT_TYPE, "application/json");
         }
         for (name, value) in headers {
-            request = request.header(name, *value);
+            let value = HeaderValue::from_str(value)
+                .map_err(|source| ClientError::Header { name: name.clone(), source })?;
+            request = request.header(name, value);
         }
         let unreachable = |source: Box<dyn std::error::Error + Send + Sync>| ClientError::Unreachable {
             url: url.clone(),
             source,
         };
         let body = Full::new(Bytes::from(body.unwrap_or_default()));
-        let request = request.body(body).map_err(|error| unreachable(error.into()))?;
-        let answer = self.http.request(request).await.map_err(|error| unreachable(error.into()))?;
-        let (parts, body) = answer.into_parts();
-        let body = body.collect().await.map_err(|error| unreachable(error.into()))?.to_bytes();
-        Ok(Answer { status: parts.status, headers: parts.headers, body })
+        let request =
+            request.body(body).map_err(|source| ClientError::Path { path: path.to_owned(), source })?;
+        let answer = async {
+            let answer = self.http.request(request).await.map_err(|error| unreachable(error.into()))?;
+            let (parts, body) = answer.into_parts();
+            let body = body.collect().await.map_err(|error| unreachable(error.into()))?.to_bytes();
+            Ok(Answer { status: parts.status, headers: parts.headers, body })
+        };
+        let in_time = seam::within(self.timeout, answer).await;
+        in_time.unwrap_or_else(|| Err(ClientError::TimedOut { url: url.clone(), after: self.timeout }))
+    }
+
+    /// Sends what the server does once however often it gets it, and again if the answer is lost.
+    async fn send_once_done(
+        &self,
+        path: &str,
+        headers: &[(HeaderName, &str)],
+        body: &[u8],
+    ) -> Result<Answer, ClientError> {
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            match self.send(Method::POST, path, headers, Some(body.to_vec())).await {
+                Err(ClientError::Unreachable { .. }) if tried < TRIES => {}
+                answer => return answer,
+            }
+        }
     }
 
     async fn call<A: DeserializeOwned>(&self, method: Method, path: &str) -> Result<A, ClientError> {
@@ -138,9 +215,14 @@ impl Client {
         self.send(Method::DELETE, &path, &[], None).await?.succeeded().map(drop)
     }
 
-    /// Appends events; the answers are in their order.
+    /// Appends events; the answers are in their order. Those without a `dedup_id` get one.
     pub async fn append(&self, stream: &str, events: &[EventDraft]) -> Result<Appended, ClientError> {
-        self.call_with(Method::POST, &format!("/v1/streams/{}/events", escaped(stream)), events).await
+        let named = events.iter().map(|event| EventDraft {
+            dedup_id: event.dedup_id.clone().or_else(|| Some(dedup_id())),
+            ..event.clone()
+        });
+        let body = serde_json::to_vec(&named.collect::<Vec<_>>())?;
+        self.send_once_done(&format!("/v1/streams/{}/events", escaped(stream)), &[], &body).await?.read()
     }
 
     /// Events of one partition after an id, in order.
@@ -186,7 +268,7 @@ impl Client {
     }
 
     /// Submits a job; waits for its end for so long, if at all. With an idempotency key the same body again is the same
-    /// job.
+    /// job; without one and without a `dedup_id` it gets the latter.
     pub async fn submit(
         &self,
         stream: &str,
@@ -198,17 +280,21 @@ impl Client {
         let wait = wait.map(preferred);
         let headers = [(PREFER, wait.as_deref()), (IDEMPOTENCY_KEY, idempotency_key)];
         let headers: Vec<_> = headers.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-        let answer =
-            self.send(Method::POST, &path, &headers, Some(serde_json::to_vec(job)?)).await?.succeeded()?;
+        let body = match idempotency_key {
+            Some(_) => serde_json::to_vec(job)?,
+            None => serde_json::to_vec(&with_id(job))?,
+        };
+        let answer = self.send_once_done(&path, &headers, &body).await?.succeeded()?;
         if answer.status == StatusCode::OK {
             return Ok(Submission::Settled(answer.read()?));
         }
         Ok(Submission::Accepted(answer.read()?))
     }
 
-    /// Submits jobs together; the answers are in their order.
+    /// Submits jobs together; the answers are in their order. Those without a `dedup_id` get one.
     pub async fn submit_many(&self, stream: &str, jobs: &[JobDraft]) -> Result<JobReceipts, ClientError> {
-        self.call_with(Method::POST, &format!("/v1/streams/{}/jobs", escaped(stream)), jobs).await
+        let body = serde_json::to_vec(&jobs.iter().map(with_id).collect::<Vec<_>>())?;
+        self.send_once_done(&format!("/v1/streams/{}/jobs", escaped(stream)), &[], &body).await?.read()
     }
 
     /// A job as it stands, or as it stands when it has ended or this time is over.
@@ -248,6 +334,37 @@ impl Client {
     pub async fn delete_processor(&self, processor: &str) -> Result<(), ClientError> {
         let path = format!("/v1/processors/{}", escaped(processor));
         self.send(Method::DELETE, &path, &[], None).await?.succeeded().map(drop)
+    }
+
+    /// Stops a processor; what runs goes on.
+    pub async fn pause_processor(&self, processor: &str) -> Result<Count, ClientError> {
+        self.call(Method::POST, &format!("/v1/processors/{}/pause", escaped(processor))).await
+    }
+
+    /// Lets a paused or halted processor go on.
+    pub async fn resume_processor(&self, processor: &str) -> Result<Count, ClientError> {
+        self.call(Method::POST, &format!("/v1/processors/{}/resume", escaped(processor))).await
+    }
+
+    /// Begins a processor anew: what is behind the start runs again.
+    pub async fn reset_processor(&self, processor: &str, reset: &Reset) -> Result<Count, ClientError> {
+        self.call_with(Method::POST, &format!("/v1/processors/{}/reset", escaped(processor)), reset).await
+    }
+
+    /// Dead letters of a processor, at most so many.
+    pub async fn dead_letters(&self, processor: &str, limit: usize) -> Result<DeadLetters, ClientError> {
+        let path = format!("/v1/dead-letters?processor={}&limit={limit}", escaped(processor));
+        self.call(Method::GET, &path).await
+    }
+
+    /// Brings dead letters back.
+    pub async fn redrive(&self, request: &DeadRequest) -> Result<DeadAnswers, ClientError> {
+        self.call_with(Method::POST, "/v1/dead-letters/redrive", request).await
+    }
+
+    /// Forgets dead letters for good.
+    pub async fn discard(&self, request: &DeadRequest) -> Result<DeadAnswers, ClientError> {
+        self.call_with(Method::POST, "/v1/dead-letters/discard", request).await
     }
 
     /// Claims lanes of a processor.
@@ -297,6 +414,15 @@ impl Answer {
     }
 }
 
+/// A name for an event that nobody else gives.
+fn dedup_id() -> String {
+    format!("client-{:032x}", seam::unique())
+}
+
+fn with_id(job: &JobDraft) -> JobDraft {
+    JobDraft { dedup_id: job.dedup_id.clone().or_else(|| Some(dedup_id())), ..job.clone() }
+}
+
 /// The preference for a wait: whole seconds, and never less than was asked for.
 fn preferred(wait: Duration) -> String {
     format!("wait={}", wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
@@ -341,5 +467,67 @@ mod tests {
             let refused = Client::new(url).unwrap_err().to_string();
             assert!(refused.contains(wrong), "{url}: {refused}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_value_that_no_header_can_have_is_named_and_nothing_is_sent() {
+        // Nobody listens there: a client that sent anything would say so.
+        let client = Client::new("http://127.0.0.1:1").unwrap();
+        let refused =
+            client.submit("orders", &JobDraft::default(), None, Some("two\nlines")).await.unwrap_err();
+        assert!(
+            matches!(&refused, ClientError::Header { name, .. } if name == IDEMPOTENCY_KEY),
+            "{refused:?}"
+        );
+        let refused = client.send(Method::GET, "/a b", &[], None).await.unwrap_err();
+        assert!(matches!(refused, ClientError::Path { .. }), "{refused:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_says_nothing_is_given_up() {
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", silent.local_addr().unwrap());
+        let client = Client::new(&url).unwrap().with_timeout(Duration::from_secs(3));
+        let waited = client.streams().await.unwrap_err();
+        let after = Duration::from_secs(3);
+        assert!(matches!(waited, ClientError::TimedOut { after: told, .. } if told == after), "{waited:?}");
+    }
+
+    /// A server that takes one call and closes the connection, then answers the next one.
+    #[tokio::test]
+    async fn an_append_whose_answer_is_lost_is_sent_again_under_the_same_id() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = Client::new(&format!("http://{}", server.local_addr().unwrap())).unwrap();
+        let read = async || {
+            let (mut connection, _) = server.accept().await.unwrap();
+            let mut said = Vec::new();
+            while !said.ends_with(b"]") {
+                let mut piece = [0; 1024];
+                let read = connection.read(&mut piece).await.unwrap();
+                assert!(read > 0, "the call ends with its array");
+                said.extend_from_slice(&piece[..read]);
+            }
+            let said = String::from_utf8(said).unwrap();
+            let body = said.split_once("\r\n\r\n").unwrap().1.to_owned();
+            (connection, body)
+        };
+        let serve = async {
+            let (lost, first) = read().await;
+            drop(lost);
+            let (mut connection, second) = read().await;
+            let answer = r#"{"events":[],"durability":"synced"}"#;
+            let answer = format!("HTTP/1.1 201 Created\r\nContent-Length: {}\r\n\r\n{answer}", answer.len());
+            connection.write_all(answer.as_bytes()).await.unwrap();
+            (first, second)
+        };
+        let own = EventDraft { dedup_id: Some("mine".to_owned()), ..EventDraft::default() };
+        let events = [EventDraft::default(), EventDraft::default(), own];
+        let (appended, (first, second)) = tokio::join!(client.append("orders", &events), serve);
+        appended.unwrap();
+        assert_eq!(first, second);
+        let sent: Vec<EventDraft> = serde_json::from_str(&first).unwrap();
+        let ids: Vec<&str> = sent.iter().map(|event| event.dedup_id.as_deref().unwrap()).collect();
+        assert!(ids[0] != ids[1] && ids[0].starts_with("client-") && ids[2] == "mine", "{ids:?}");
     }
 }

@@ -1,10 +1,23 @@
 //! Why a call did not succeed, by what the caller does next.
 
+use std::time::Duration;
+
 use http::StatusCode;
 
 use crate::wire::Problem;
 
 /// Why a call did not succeed.
+///
+/// ```no_run
+/// # use laneway_client::{Client, ClientError};
+/// # async fn example(client: Client) -> Result<(), ClientError> {
+/// match client.job("0199e0f2-0000-7000-8000-000000000001", None).await {
+///     Ok(job) => println!("{}", job.status),
+///     Err(error) if error.code() == Some("job_gone") => println!("kept long enough"),
+///     Err(error) => return Err(error),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The address can be none: correct it.
@@ -14,6 +27,32 @@ pub enum ClientError {
         url: String,
         /// What is wrong with it.
         wrong: &'static str,
+    },
+    /// The value of a header cannot be sent: correct it.
+    #[error("header {name}: the value has bytes that no header can have")]
+    Header {
+        /// Which.
+        name: http::HeaderName,
+        /// What is wrong with its value.
+        #[source]
+        source: http::header::InvalidHeaderValue,
+    },
+    /// The path can be none: correct it.
+    #[error("path {path:?} cannot be sent")]
+    Path {
+        /// What was given.
+        path: String,
+        /// What is wrong with it.
+        #[source]
+        source: http::Error,
+    },
+    /// The answer took too long: the call may or may not have happened.
+    #[error("no answer from {url} within {after:?}")]
+    TimedOut {
+        /// Where to.
+        url: String,
+        /// How long it was waited for.
+        after: Duration,
     },
     /// Nobody answered: the call may or may not have happened.
     #[error("no answer from {url}")]

@@ -168,6 +168,29 @@ impl Draft {
         }
     }
 
+    /// A number for what the producer says: type, data, headers, generation, incarnation and whether it removes. Under one
+    /// dedup id another number is another event (contract 1.13).
+    ///
+    /// Options such as a delay may differ between two tries of one event, and so may the trace that a try belongs to.
+    pub fn fingerprint(&self) -> u128 {
+        let mut said = xxhash_rust::xxh3::Xxh3::new();
+        let mut say = |bytes: &[u8]| {
+            // With its length, so that no end of one part can be the beginning of the next.
+            said.update(&(bytes.len() as u64).to_le_bytes());
+            said.update(bytes);
+        };
+        say(self.kind.bytes());
+        say(&self.data);
+        let about = self.headers.iter().filter(|(name, _)| !TRACE_HEADERS.contains(name));
+        about.for_each(|(name, value)| [name.as_bytes(), value].into_iter().for_each(&mut say));
+        if let Some(generation) = self.generation {
+            say(&generation.to_le_bytes());
+        }
+        say(&self.incarnation.to_le_bytes());
+        say(&[u8::from(self.delete)]);
+        said.digest128()
+    }
+
     /// Refuses what is wrong whatever the state of the store.
     pub fn check(&self) -> Result<(), Refusal> {
         Refusal::check_max("data bytes", self.data.len(), limits::DATA_BYTES_MAX)?;
@@ -199,6 +222,9 @@ impl Draft {
         Ok(())
     }
 }
+
+/// Headers of W3C trace context: where an event was sent from, not what it says.
+const TRACE_HEADERS: [&str; 2] = ["traceparent", "tracestate"];
 
 /// An event's type: short UTF-8 text, possibly empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -302,4 +328,42 @@ fn split_header(bytes: &[u8]) -> Option<(&str, &[u8], &[u8])> {
     let (name, rest) = rest.split_at_checked(name_len)?;
     let (value, rest) = rest.split_at_checked(value_len)?;
     Some((std::str::from_utf8(name).ok()?, value, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draft(kind: &str, data: &'static [u8], headers: &[(&str, &str)]) -> Draft {
+        let headers = Headers::new(headers.iter().copied()).unwrap();
+        Draft { headers, ..Draft::new(None, Kind::new(kind).unwrap(), data) }
+    }
+
+    #[test]
+    fn whatever_a_producer_says_is_in_the_fingerprint() {
+        let told = [
+            draft("paid", b"1", &[]),
+            draft("", b"1", &[]),
+            draft("", b"paid1", &[]),
+            draft("paid1", b"", &[]),
+            draft("paid", b"1", &[("a", "b")]),
+            draft("paid", b"1", &[("ab", "")]),
+            Draft { generation: Some(0), ..draft("paid", b"1", &[]) },
+            Draft { incarnation: 1, ..draft("paid", b"1", &[]) },
+            Draft { delete: true, ..draft("paid", b"1", &[]) },
+        ];
+        for (at, one) in told.iter().enumerate() {
+            for (other_at, other) in told.iter().enumerate() {
+                let is_same = one.fingerprint() == other.fingerprint();
+                assert_eq!(is_same, at == other_at, "{one:?} and {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn two_tries_of_one_event_have_one_fingerprint() {
+        let first = draft("paid", b"1", &[("traceparent", "00-1"), ("a", "b")]);
+        let again = Draft { priority: 9, ..draft("paid", b"1", &[("a", "b"), ("tracestate", "x")]) };
+        assert_eq!(first.fingerprint(), again.fingerprint());
+    }
 }

@@ -81,11 +81,6 @@
 mod executor;
 pub mod table;
 
-/// Runs the README's example as a test.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
-
 pub use executor::{
     CancelToken, Cause, Done, Drained, End, Failure, Lanes, Outcome, Push, PushError, Pushing, PushingMany,
     Run, Settings, SettingsError, Ticket, Totals, TryPushError, View,

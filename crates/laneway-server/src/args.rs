@@ -10,7 +10,7 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage.";
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended at once by a second signal (what was not settled runs again).";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -44,10 +44,12 @@ pub(crate) struct DevArgs {
 /// Arguments of `laneway serve`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ServeArgs {
-    /// Where everything is kept: `file:PATH`, or `memory:` to keep nothing.
-    #[arg(long, value_name = "URL", env = "LANEWAY_STORE_URL", default_value = "file:./laneway-data")]
-    pub(crate) store: String,
-    /// Address to listen on; a loopback address. Port 0 picks a free one.
-    #[arg(long, value_name = "ADDRESS:PORT", env = "LANEWAY_HTTP_LISTEN", default_value = "127.0.0.1:7070")]
-    pub(crate) listen: String,
+    /// Where everything is kept: `file:PATH`, or `memory:` to keep nothing [env: LANEWAY_STORE_URL] [default:
+    /// file:./laneway-data].
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// Address to listen on; a loopback address. Port 0 picks a free one [env: LANEWAY_HTTP_LISTEN] [default:
+    /// 127.0.0.1:7070].
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<String>,
 }

@@ -91,6 +91,11 @@ mod stream;
 pub mod testing;
 mod times;
 
+/// Runs the README's programs as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 pub use laneway_core as core;
 pub use laneway_engine as engine;
 pub use laneway_lanes as lanes;

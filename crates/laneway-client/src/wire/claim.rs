@@ -198,12 +198,25 @@ pub struct SettleAnswer {
     /// It was settled before; what was said then counts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub already: bool,
+    /// With `already`: what was said then, as far as it is still known here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Settled>,
     /// Why not: `claim_lost`, or the code of what is wrong with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// The same in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+}
+
+/// What a claim was settled with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Settled {
+    /// So many events, from the first on, were done.
+    pub done: usize,
+    /// The one after them failed.
+    pub failed: bool,
 }
 
 /// A wish for more time.

@@ -274,7 +274,7 @@ pub struct EventStatus {
     pub processor: String,
     /// In one word.
     pub status: String,
-    /// Why, for ends other than `done`.
+    /// Why it ended otherwise than `done`, is parked, or is tried again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The event that took its place, if one did.

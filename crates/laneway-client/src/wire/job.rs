@@ -85,7 +85,7 @@ pub struct Job {
     pub processor: Option<String>,
     /// In one word.
     pub status: String,
-    /// Attempts so far, as far as they are known: a first run of less than a second is not.
+    /// Attempts so far, the one that runs included.
     pub attempt: u32,
     /// When it was accepted.
     pub created_at: String,

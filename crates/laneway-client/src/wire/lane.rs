@@ -82,7 +82,7 @@ pub struct Why {
     pub until: Option<String>,
 }
 
-/// Which lane an operator means.
+/// Which lane an operator means: by its key, or by an event that is in it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -93,16 +93,20 @@ pub struct LaneRequest {
     /// Its key in base64, when it is no UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_b64: Option<String>,
+    /// One of its events, such as `orders/3/17`: the only name for the lane of an event without a key. Retry and skip are
+    /// then about this event, and do nothing if it is not the lane's first.
+    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
     /// For which processor. Default: the stream's only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<String>,
 }
 
-/// How many lanes it concerned.
+/// How many lanes or partitions it concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Count {
-    /// Lanes.
+    /// Lanes, or partitions of a processor.
     pub count: u64,
     /// Whether it had its effect; otherwise it has once the processor runs.
     pub applied: bool,

@@ -1,6 +1,22 @@
 //! What goes over the wire, one file per noun.
+//!
+//! What is left out has its default, and what is not known is refused: so everything that is sent can be written as JSON
+//! first and read into its type.
+//!
+//! ```
+//! use laneway_client::wire::{ProcessorSettings, Settle};
+//!
+//! let charge: ProcessorSettings =
+//!     serde_json::from_str(r#"{"stream":"orders","pull":true,"retry":{"max_attempts":3},"on_failure":"dead_letter"}"#)?;
+//! assert_eq!(charge.retry.and_then(|retry| retry.max_attempts), Some(3));
+//! let settle: Settle = serde_json::from_str(r#"{"settlements":[{"claim":"c1","outcome":"done","result":{"paid":true}}]}"#)?;
+//! assert_eq!(settle.settlements[0].result.as_ref().map(|result| result.get()), Some(r#"{"paid":true}"#));
+//! assert!(serde_json::from_str::<Settle>(r#"{"setlements":[]}"#).is_err());
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 mod claim;
+mod dead;
 mod event;
 mod job;
 mod lane;
@@ -11,8 +27,9 @@ mod stream;
 
 pub use claim::{
     Claim, ClaimRequest, ClaimedEvent, Claims, Emission, Extend, ExtendedClaim, ExtendedClaims, Outcome,
-    Settle, SettleAnswer, SettleAnswers, Settlement,
+    Settle, SettleAnswer, SettleAnswers, Settled, Settlement,
 };
+pub use dead::{DeadAnswer, DeadAnswers, DeadFilter, DeadLetter, DeadLetters, DeadRequest, RedriveTo};
 pub use event::{
     Appended, AppendedAs, DelayMode, Event, EventDraft, EventPage, EventReceipt, EventStatus, JobDraft,
 };
@@ -20,5 +37,7 @@ pub use job::{BatchedJob, Job, JobReceipt, JobReceipts};
 pub use lane::{Count, Lane, LaneProcessor, LaneRequest, Why};
 pub use payload::{Json, json};
 pub use problem::Problem;
-pub use processor::{Batch, BatchOver, OnFailure, Processor, ProcessorSettings, Processors, Retry, Start};
+pub use processor::{
+    Batch, BatchOver, OnFailure, Processor, ProcessorSettings, Processors, Reset, Retry, Start, Stopped,
+};
 pub use stream::{Mode, PartitionHead, Stream, StreamProcessor, StreamSettings, Streams};

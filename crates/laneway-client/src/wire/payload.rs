@@ -8,6 +8,14 @@ pub type Json = Box<RawValue>;
 
 /// A value as a payload.
 ///
+/// ```
+/// use laneway_client::wire::{EventDraft, json};
+///
+/// let order = EventDraft { key: Some("ann".to_owned()), data: Some(json(&[1, 2])?), ..EventDraft::default() };
+/// assert_eq!(serde_json::to_string(&order)?, r#"{"key":"ann","data":[1,2]}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+///
 /// # Errors
 /// When the value cannot be written as JSON, such as a map whose keys are no text.
 pub fn json(value: &impl Serialize) -> Result<Json, serde_json::Error> {

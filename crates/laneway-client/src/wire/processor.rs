@@ -115,9 +115,41 @@ pub struct Processor {
     pub handler: String,
     /// Whether it runs on this node.
     pub running: bool,
+    /// Partitions on which it is paused or halted; nothing where it runs everywhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stopped: Vec<Stopped>,
     /// What it was asked to be, with all defaults; nothing where it was registered without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<ProcessorSettings>,
+}
+
+/// A partition on which a processor does not go on until it is resumed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Stopped {
+    /// Which.
+    pub partition: u32,
+    /// `paused` on request, or `halted` by a failure.
+    pub status: String,
+    /// The one name of the event whose failure halted it.
+    #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
+/// Where a processor is to begin anew.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Reset {
+    /// From where on. There is no default: what is behind it runs again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<Start>,
+    /// Whether the lanes' states go too. Default false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub clear_states: bool,
 }
 
 /// All processors, by name.

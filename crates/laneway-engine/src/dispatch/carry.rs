@@ -16,7 +16,7 @@ use crate::handler::{
 };
 use crate::lane::Waiting;
 use crate::log::Catalogue;
-use crate::observe::Meters;
+use crate::observe::{Meters, Nearby};
 use crate::service::{Env, contained};
 
 /// What the runs of a seat stand on.
@@ -35,6 +35,8 @@ pub(crate) struct Ground {
     pub(crate) processor: Arc<str>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) meters: Meters,
+    /// Where those who look find the seat.
+    pub(crate) nearby: Nearby,
     /// A free place is one that somebody asked for, and used up by a run: remote workers claim as many as they want.
     pub(crate) demand: Option<Demand>,
 }

@@ -24,6 +24,7 @@ use super::urgent::{Found, look};
 use crate::commit::send;
 use crate::handler::Carrying;
 use crate::log::{Forwarded, forward_outbox};
+use crate::observe::{Asked, Question};
 use crate::service::{Alarm, Now, hint};
 
 /// How often a seat looks for news without being told.
@@ -90,6 +91,9 @@ struct Loop {
     promoting: Option<BoxFuture<'static, Result<Promoted>>>,
     news: BoxFuture<'static, u64>,
     asked: BoxFuture<'static, u64>,
+    /// What people want to know of the seat.
+    questions: mpsc::Receiver<Question>,
+    _asked: Asked,
     /// Look at the log, whether or not anything is known to be there.
     look: bool,
     look_at: Steady,
@@ -112,6 +116,7 @@ pub(crate) async fn run(ground: Arc<Ground>, seat: Seat, mut order: watch::Recei
     let now = ground.env.now();
     let (finisher, finished) = mpsc::unbounded_channel();
     let (news, asked) = (news(&ground, &seat, 0), asked(&ground, &seat, 0));
+    let (_asked, questions) = ground.nearby.owns(seat.id());
     let mut this = Loop {
         ground,
         seat,
@@ -132,6 +137,8 @@ pub(crate) async fn run(ground: Arc<Ground>, seat: Seat, mut order: watch::Recei
         promoting: None,
         news,
         asked,
+        questions,
+        _asked,
         look: true,
         look_at: now.steady.after(LOOK_EVERY),
         alarm: Alarm::default(),
@@ -192,6 +199,9 @@ impl Loop {
                 Order::Run => {}
             }
             self.act(now);
+            // A seat that always has something to do answers too.
+            let question = self.questions.try_recv().ok();
+            self.on_question(question);
             if self.seat.is_drained() {
                 return Ended::Drained;
             }
@@ -460,6 +470,7 @@ impl Loop {
                 self.look = true;
                 self.asked = asked(&self.ground, &self.seat, seen);
             }
+            question = self.questions.recv() => self.on_question(question),
             _ = order.changed() => {}
             () = self.alarm.ring(&env, wake_at) => self.on_time(),
         }
@@ -588,6 +599,13 @@ impl Loop {
                 self.seat.urgent_failed();
                 self.try_again(&error);
             }
+        }
+    }
+
+    fn on_question(&self, question: Option<Question>) {
+        if let Some(Question { lanes, answer }) = question {
+            // Whoever asked may have gone away.
+            drop(answer.send(self.seat.under_way(&lanes)));
         }
     }
 

@@ -335,7 +335,7 @@ impl Engine {
             Work::Desk(desk) => (Arc::clone(desk) as Arc<dyn Handler>, desk.places()),
         };
         let concurrency = settings.concurrency;
-        let nearby = match &work {
+        let places_here = match &work {
             Work::Handler(_) => Places::Here { concurrency, free: Arc::clone(&places) },
             Work::Desk(desk) => Places::Desk { concurrency, desk: Arc::clone(desk) },
         };
@@ -358,6 +358,7 @@ impl Engine {
             processor: Arc::clone(&name),
             timeout,
             meters: Meters::new(&stream, &name, partition),
+            nearby: self.nearby.clone(),
             demand: demand.clone(),
         };
         let system = self.catalogue.stream(SYSTEM_STREAM).await.ok().map(|system| system.id);
@@ -375,7 +376,7 @@ impl Engine {
                 (order, self.env.spawn(own(ground, seat, settings, Arc::clone(&info), names.clone(), orders)))
             })
             .unzip();
-        self.nearby.runs(processor, nearby);
+        self.nearby.runs(processor, places_here);
         reserved.runs(Processing { id: processor, orders, seats, work });
         Ok(())
     }

@@ -262,7 +262,10 @@ impl Desk {
         }
         // Not open here, or its seat went away under it: whoever owns the seat decides.
         let settled = self.inner.operator.settle(token, &answer).await?;
-        self.inner.remember(claim.nonce).send_replace(Some(outcome));
+        // Of one that was settled before, what was said then counts.
+        if settled == Settlement::Accepted {
+            self.inner.remember(claim.nonce).send_replace(Some(outcome));
+        }
         Ok(settled)
     }
 

@@ -18,6 +18,5 @@ pub use change::Retried;
 pub use error::JobError;
 pub use jobs::{Jobs, Results};
 pub use list::{ListJobs, Listed};
-pub(crate) use status::lane_status;
 pub use status::{Detail, Job, JobStatus};
 pub use submit::{By, CALLER_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, Submissions, Submit, Submitted};

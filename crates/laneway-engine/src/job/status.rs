@@ -169,7 +169,7 @@ impl JobStatus {
 }
 
 /// The status of the event that is the head of a lane with this record.
-pub(crate) fn lane_status(lane: Option<&LaneRecord>) -> Status {
+fn lane_status(lane: Option<&LaneRecord>) -> Status {
     match lane.and_then(|lane| lane.block.as_ref()) {
         Some(Block::Retry { .. }) => Status::Retrying,
         Some(Block::Parked { .. }) => Status::Parked,

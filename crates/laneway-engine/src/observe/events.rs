@@ -9,12 +9,13 @@ use hashbrown::{HashMap, HashSet};
 use laneway_core::limits::PAGE_MAX;
 use laneway_core::store::{LaneSelect, Lanes, Query, Rows, SeatStatus, SeatView};
 use laneway_core::{
-    Event, EventId, LaneName, LaneRecord, Partition, Ref, Refusal, Seat, Shard, ShardInfo, Status,
+    Block, Event, EventId, LaneName, LaneRecord, Partition, Ref, Refusal, Seat, Shard, ShardInfo, Status,
     StoreError, StreamInfo, Terminal,
 };
 
-use super::facts::{LookError, Looker, other_list};
-use crate::job::lane_status;
+use super::facts::{LookError, Looker, other_list, runs_of};
+use super::nearby::UnderWay;
+use super::why::{Runs, head_status};
 
 /// Most events of one page.
 const EVENTS_MAX: usize = 1_000;
@@ -48,7 +49,7 @@ pub struct EventStatus {
     pub processor: String,
     /// How it stands.
     pub status: Status,
-    /// Why it ended otherwise than done.
+    /// Why it ended otherwise than done, why it is parked, or why its last attempt failed.
     pub reason: Bytes,
     /// The event that took its place, if one did.
     pub winner: Option<EventId>,
@@ -237,7 +238,9 @@ impl Looker {
         let mut lanes: Vec<LaneName> = open.map(lane_of).collect();
         lanes.sort_unstable();
         lanes.dedup();
-        let views = self.store.lanes(Lanes { seat, select: LaneSelect::Names(lanes), siding: 0 }).await?;
+        let views =
+            self.store.lanes(Lanes { seat, select: LaneSelect::Names(lanes.clone()), siding: 0 }).await?;
+        known.under_way = self.nearby.under_way(seat, lanes).await;
         known.lanes = views.into_iter().map(|view| (view.record.lane.clone(), view.record)).collect();
         Ok(known)
     }
@@ -291,6 +294,8 @@ struct Known {
     ends: BTreeMap<EventId, (Terminal, Bytes, Option<EventId>)>,
     sided: HashSet<EventId>,
     lanes: HashMap<LaneName, LaneRecord>,
+    /// What runs; nothing where the owner is not here.
+    under_way: Option<UnderWay>,
 }
 
 impl Known {
@@ -310,7 +315,23 @@ impl Known {
         if is_passed && !self.sided.contains(&event.id) {
             return told(Status::Ended(Terminal::Done));
         }
-        told(lane_status(record.filter(|record| record.head == Some(event.id))))
+        let runs = match &self.under_way {
+            None => Runs::Untold,
+            Some(under_way) => {
+                let found = under_way.get(&lane_of(event));
+                runs_of(found.filter(|found| (found.first..=found.last).contains(&event.id)))
+            }
+        };
+        let block =
+            record.filter(|record| record.head == Some(event.id)).and_then(|record| record.block.clone());
+        let status = head_status(&runs, block.as_ref());
+        let reason = match block {
+            Some(Block::Retry { cause, .. } | Block::Parked { cause, .. }) if status != Status::Running => {
+                cause
+            }
+            _ => Bytes::new(),
+        };
+        EventStatus { reason, ..told(status) }
     }
 }
 

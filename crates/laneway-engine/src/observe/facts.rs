@@ -1,16 +1,18 @@
-//! Gathers from the store what is needed to say how something stands. Any node can, owner or not.
+//! Gathers what is needed to say how something stands: from the store, which any node can, and from the owner if it is here.
 
 use std::sync::Arc;
 
 use laneway_core::store::{
     Entry, LaneSelect, LaneView, Lanes, Query, Read, ReadFrom, Rows, SeatView, TailView,
 };
-use laneway_core::{EventId, JobId, Key, LaneName, Seat, Shard, Store, StoreError, StreamInfo};
+use laneway_core::{
+    EventId, JobId, Key, LaneName, Partition, Seat, Shard, Status, Store, StoreError, StreamInfo, Timestamp,
+};
 
 use super::lanes::{LaneStanding, ProcessorStanding};
-use super::nearby::Nearby;
-use super::why::{Facts, Place, Why, why};
-use crate::job::{JobError, JobStatus, Jobs};
+use super::nearby::{LaneRuns, Nearby};
+use super::why::{Facts, Place, Runs, Why, status, why};
+use crate::job::{Detail, Job, JobError, JobStatus, Jobs};
 use crate::log::{Catalogue, CatalogueError};
 
 /// Steps back along `prev` that are taken to find the first event of a lane that has not ended.
@@ -22,7 +24,7 @@ pub struct Looker {
     pub(super) store: Arc<dyn Store>,
     pub(super) catalogue: Arc<Catalogue>,
     jobs: Jobs,
-    nearby: Nearby,
+    pub(super) nearby: Nearby,
 }
 
 /// Why nothing can be said.
@@ -48,13 +50,32 @@ impl Looker {
     pub async fn lane(&self, stream: &str, key: &Key) -> Result<LaneStanding, LookError> {
         self.catalogue.refresh().await?;
         let info = self.catalogue.stream(stream).await?;
-        let shard = info.shard(key.partition(info.settings.partitions));
-        let tail = self.tail_in(shard, key).await?;
+        let partition = key.partition(info.settings.partitions);
+        self.lane_of(stream, partition, &LaneName::Key(key.clone())).await
+    }
+
+    /// How a lane of a partition stands, also that of an event without a key.
+    pub async fn lane_of(
+        &self,
+        stream: &str,
+        partition: Partition,
+        lane: &LaneName,
+    ) -> Result<LaneStanding, LookError> {
+        let info = self.catalogue.stream(stream).await?;
+        let shard = info.shard(partition);
+        let (tail, last) = match lane {
+            LaneName::Key(key) => {
+                let tail = self.tail_in(shard, key).await?;
+                let last = tail.as_ref().map(|tail| tail.id);
+                (tail, last)
+            }
+            LaneName::Event(id) => (None, Some(*id)),
+        };
         let mut processors = Vec::new();
         for (seat, name) in self.seats(&info, shard).await? {
-            processors.push(self.standing(shard, &seat, name, key, tail.as_ref()).await?);
+            processors.push(self.standing(shard, &seat, name, lane, last).await?);
         }
-        Ok(LaneStanding { partition: shard.partition, tail, processors })
+        Ok(LaneStanding { partition, tail, processors })
     }
 
     /// The end of a lane as producers see it, with its object.
@@ -86,17 +107,18 @@ impl Looker {
         shard: Shard,
         seat: &SeatView,
         processor: String,
-        key: &Key,
-        tail: Option<&TailView>,
+        lane: &LaneName,
+        last: Option<EventId>,
     ) -> Result<ProcessorStanding, LookError> {
         let id = Seat { shard, processor: seat.processor };
-        let view = self.view(id, LaneName::Key(key.clone())).await?;
+        let view = self.view(id, lane.clone()).await?;
         let head = match view.siding.first() {
             Some(first) => Some(*first),
-            None => self.first_open(shard, seat, tail.map(|tail| tail.id)).await?,
+            None => self.first_open(shard, seat, last).await?,
         };
-        let facts =
-            Facts { place: head.map_or(Place::Nothing, Place::Head), ..self.facts_of(seat, &view, head) };
+        let mut facts = self.facts_of(seat, &view, head);
+        facts.place = head.map_or(Place::Nothing, Place::Head);
+        (facts.runs, _) = self.runs(id, &view.record.lane).await;
         let has_record = view.record.block.is_some() || view.record.attempts > 0;
         Ok(ProcessorStanding {
             processor,
@@ -117,6 +139,7 @@ impl Looker {
             status: seat.progress.status,
             block: view.record.block.clone(),
             attempts: view.record.attempts,
+            runs: Runs::Untold,
             short_of: self.nearby.short_of(seat.processor),
             before: head.map_or(0, |head| head.0.saturating_sub(floor.0 + 1)),
         }
@@ -157,14 +180,54 @@ impl Looker {
         }
     }
 
+    /// What runs in a lane, as its owner knows it.
+    async fn runs(&self, seat: Seat, lane: &LaneName) -> (Runs, Option<LaneRuns>) {
+        let Some(mut under_way) = self.nearby.under_way(seat, vec![lane.clone()]).await else {
+            return (Runs::Untold, None);
+        };
+        let found = under_way.remove(lane);
+        (runs_of(found.as_ref()), found)
+    }
+
     /// Why a job does not go on.
     pub async fn why_job(&self, id: JobId) -> Result<Why, LookError> {
-        let (event, key) = match self.jobs.get(id).await?.status {
-            JobStatus::Ended { end, .. } => return Ok(Why::Ended(end.end)),
-            JobStatus::Scheduled { due } => return Ok(Why::Delayed { until: due }),
-            JobStatus::Pending { event, key, .. } => (event, key),
+        let job = self.jobs.get(id).await?;
+        Ok(self.stands(&job).await?.why)
+    }
+
+    /// A job with everything that can be told of it, here and now.
+    pub async fn job(&self, id: JobId) -> Result<JobStanding, LookError> {
+        let detail = self.jobs.detail(id).await?;
+        let Standing { why, status, runs } = self.stands(&detail.job).await?;
+        let stored = &detail.job.status;
+        let attempts = match (&runs, stored) {
+            (Some(runs), _) => runs.attempt,
+            // A record that says of itself that it runs, and does not.
+            (None, JobStatus::Pending { lane: Some(record), .. }) if status != Status::Running => {
+                record.attempts
+            }
+            (None, _) => stored.attempts(),
         };
-        let shard = id.shard();
+        let since = runs.map(|runs| runs.since).filter(|since| since.0 > 0);
+        let started_at = match status {
+            Status::Running => since.or(stored.started_at()),
+            Status::Ended(_) => stored.started_at(),
+            _ => None,
+        };
+        Ok(JobStanding { status, attempts, started_at, why, detail })
+    }
+
+    async fn stands(&self, job: &Job) -> Result<Standing, LookError> {
+        let (event, key) = match &job.status {
+            JobStatus::Ended { end, .. } => {
+                return Ok(Standing::plain(Why::Ended(end.end), Status::Ended(end.end)));
+            }
+            JobStatus::Scheduled { due } => {
+                return Ok(Standing::plain(Why::Delayed { until: *due }, Status::Scheduled));
+            }
+            JobStatus::Pending { event, key, .. } => (*event, key.clone()),
+        };
+        let shard = job.id.shard();
         let info = self.catalogue.stream_of(shard.stream).await?;
         let responder = match self.entry(shard, event).await? {
             Some(Entry::Event(event)) => event.job.map(|job| job.responder),
@@ -173,11 +236,16 @@ impl Looker {
         };
         let seats = self.seats(&info, shard).await?;
         let Some((seat, _)) = seats.into_iter().find(|(seat, _)| Some(seat.processor) == responder) else {
-            return Ok(Why::NoProcessor);
+            return Ok(Standing::plain(Why::NoProcessor, Status::Waiting));
         };
         let lane = key.map_or(LaneName::Event(event), LaneName::Key);
-        let view = self.view(Seat { shard, processor: seat.processor }, lane).await?;
+        let id = Seat { shard, processor: seat.processor };
+        let view = self.view(id, lane).await?;
+        let (runs, found) = self.runs(id, &view.record.lane).await;
+        // One that runs with its lane's head, in a batch, runs too.
+        let found = found.filter(|found| (found.first..=found.last).contains(&event));
         let head = match view.siding.first() {
+            _ if found.is_some() => Some(event),
             Some(first) => Some(*first),
             None => self.first_open(shard, &seat, Some(event)).await?,
         };
@@ -185,7 +253,47 @@ impl Looker {
             Some(head) if head != event => Place::Behind { head },
             _ => Place::Head(event),
         };
-        Ok(why(&Facts { place, ..self.facts_of(&seat, &view, Some(event)) }))
+        let facts = Facts { place, runs, ..self.facts_of(&seat, &view, Some(event)) };
+        Ok(Standing { why: why(&facts), status: status(&facts), runs: found })
+    }
+}
+
+/// A job as it stands, with what only the node that runs it knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobStanding {
+    /// What the store has of it.
+    pub detail: Detail,
+    /// In one word.
+    pub status: Status,
+    /// Attempts so far, the one that runs included.
+    pub attempts: u32,
+    /// When its last run began, if it is known.
+    pub started_at: Option<Timestamp>,
+    /// Why it does not go on.
+    pub why: Why,
+}
+
+struct Standing {
+    why: Why,
+    status: Status,
+    /// The run that the job's event is in.
+    runs: Option<LaneRuns>,
+}
+
+impl Standing {
+    fn plain(why: Why, status: Status) -> Self {
+        Self { why, status, runs: None }
+    }
+}
+
+/// Whether the head of a lane runs, where the owner says that this runs.
+pub(super) fn runs_of(found: Option<&LaneRuns>) -> Runs {
+    match found {
+        None => Runs::Not,
+        Some(LaneRuns { claim: Some(claim), .. }) => {
+            Runs::With { worker: claim.worker.clone(), expires: claim.expires }
+        }
+        Some(LaneRuns { since, .. }) => Runs::Here { since: *since },
     }
 }
 

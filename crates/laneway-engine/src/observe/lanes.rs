@@ -1,5 +1,6 @@
 //! Lanes and processors as they stand, for people.
 
+use bytes::Bytes;
 use laneway_core::store::{SeatStatus, TailView, Versioned};
 use laneway_core::{EventId, LaneRecord, Partition};
 
@@ -34,6 +35,17 @@ pub struct DeadLetter {
     pub partition: Partition,
     /// The event, why and when it was given up.
     pub letter: laneway_core::store::DeadLetter,
+}
+
+/// A partition on which a processor does not go on by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoppedSeat {
+    /// Which.
+    pub partition: Partition,
+    /// Paused or halted.
+    pub status: SeatStatus,
+    /// The event whose failure halted it, and why it failed.
+    pub failed: Option<(EventId, Bytes)>,
 }
 
 /// One lane for one processor.

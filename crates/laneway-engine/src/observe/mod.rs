@@ -11,10 +11,10 @@ mod report;
 mod why;
 
 pub use events::{EventStatus, EventView, EventsPage, PartitionStanding, SeatStanding, StreamStanding};
-pub use facts::{LookError, Looker};
-pub use lanes::{DeadLetter, HeldLane, LaneStanding, ProcessorStanding};
+pub use facts::{JobStanding, LookError, Looker};
+pub use lanes::{DeadLetter, HeldLane, LaneStanding, ProcessorStanding, StoppedSeat};
 pub(crate) use meters::{Meters, Tally};
-pub(crate) use nearby::{Nearby, Places};
+pub(crate) use nearby::{Asked, LaneRuns, Nearby, Places, Question, UnderWay};
 pub use report::SYSTEM_STREAM;
 pub(crate) use report::{Report, report};
-pub use why::{Facts, Place, Short, Why, why};
+pub use why::{Facts, Place, Runs, Short, Why, status, why};

@@ -1,22 +1,57 @@
-//! What only the node that runs a processor knows: whether its places are taken, and whether workers ask for lanes.
+//! What only the node that runs a processor knows: what runs in a lane and who has it, whether places are taken, and
+//! whether workers ask for lanes.
 //!
-//! Read at the moment somebody asks why; nothing is counted for it while events run. Other nodes do not know it and say
-//! that the event waits for its turn. A run shows in the store after a second, so for that long a head that runs is told
-//! to wait for the place that it has itself.
+//! Asked for at the moment somebody looks; nothing is counted for it while events run. Other nodes do not know it: they
+//! go by what the store has, where a run shows after a second and a claim after a few.
 
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use laneway_core::ProcessorId;
+use laneway_core::{Claim, EventId, LaneName, ProcessorId, Seat, Timestamp};
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::why::Short;
 use crate::handler::Desk;
 
+/// Questions that may wait for one seat; whoever has another one waits too.
+const QUESTIONS_MAX: usize = 16;
+
 /// The processors that run on this node. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Nearby(Arc<Mutex<HashMap<ProcessorId, Places>>>);
+pub(crate) struct Nearby(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    processors: HashMap<ProcessorId, Places>,
+    seats: HashMap<Seat, mpsc::Sender<Question>>,
+}
+
+/// What somebody wants to know of a seat.
+pub(crate) struct Question {
+    /// What runs in these lanes.
+    pub(crate) lanes: Vec<LaneName>,
+    /// Where to say it.
+    pub(crate) answer: oneshot::Sender<UnderWay>,
+}
+
+/// What runs, by its lane; a lane that is not named has nothing that runs.
+pub(crate) type UnderWay = HashMap<LaneName, LaneRuns>;
+
+/// What runs in a lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LaneRuns {
+    /// Its first event that runs.
+    pub(crate) first: EventId,
+    /// The last one: of a batch several run at once.
+    pub(crate) last: EventId,
+    /// Which attempt at the first one.
+    pub(crate) attempt: u32,
+    /// Since when.
+    pub(crate) since: Timestamp,
+    /// The worker that has them.
+    pub(crate) claim: Option<Claim>,
+}
 
 /// Where the runs of a processor find their places.
 #[derive(Clone)]
@@ -37,18 +72,45 @@ pub(crate) enum Places {
     },
 }
 
+/// A seat can be asked as long as this is kept.
+pub(crate) struct Asked {
+    nearby: Nearby,
+    seat: Seat,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.nearby.0.lock().seats.remove(&self.seat);
+    }
+}
+
 impl Nearby {
     pub(crate) fn runs(&self, processor: ProcessorId, places: Places) {
-        self.0.lock().insert(processor, places);
+        self.0.lock().processors.insert(processor, places);
     }
 
     pub(crate) fn stopped(&self, processor: ProcessorId) {
-        self.0.lock().remove(&processor);
+        self.0.lock().processors.remove(&processor);
+    }
+
+    /// The owner of a seat is here and answers questions from now on.
+    pub(crate) fn owns(&self, seat: Seat) -> (Asked, mpsc::Receiver<Question>) {
+        let (ask, questions) = mpsc::channel(QUESTIONS_MAX);
+        self.0.lock().seats.insert(seat, ask);
+        (Asked { nearby: self.clone(), seat }, questions)
+    }
+
+    /// What runs in these lanes; nothing when the owner of their seat is not here.
+    pub(super) async fn under_way(&self, seat: Seat, lanes: Vec<LaneName>) -> Option<UnderWay> {
+        let ask = self.0.lock().seats.get(&seat).cloned()?;
+        let (answer, told) = oneshot::channel();
+        ask.send(Question { lanes, answer }).await.ok()?;
+        told.await.ok()
     }
 
     /// What a head has to wait for, if it is known.
     pub(super) fn short_of(&self, processor: ProcessorId) -> Option<Short> {
-        match self.0.lock().get(&processor)? {
+        match self.0.lock().processors.get(&processor)? {
             Places::Here { concurrency, free } => {
                 (free.available_permits() == 0).then_some(Short::Places { concurrency: *concurrency })
             }

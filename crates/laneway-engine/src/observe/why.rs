@@ -7,7 +7,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use laneway_core::store::SeatStatus;
-use laneway_core::{Block, Due, EventId, Steady, Terminal, Timestamp};
+use laneway_core::{Block, Due, EventId, Status, Steady, Terminal, Timestamp};
 
 /// The one reason why an event, a job or a lane does not go on now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,6 +131,27 @@ pub enum Short {
     Workers,
 }
 
+/// Whether the first event of a lane runs, as far as this node knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Runs {
+    /// The owner of its partition is not here: what the store has must do.
+    Untold,
+    /// It does not, although its record may say so: that is also written of a lane that may start.
+    Not,
+    /// It does.
+    Here {
+        /// Since when; 0 if it has ended and that is not durable.
+        since: Timestamp,
+    },
+    /// A remote worker has it.
+    With {
+        /// Who.
+        worker: Bytes,
+        /// Until when, unless it is extended.
+        expires: Steady,
+    },
+}
+
 /// What is known when the reason is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
@@ -146,6 +167,8 @@ pub struct Facts {
     pub block: Option<Block>,
     /// Failed attempts at the head.
     pub attempts: u32,
+    /// Whether the head runs.
+    pub runs: Runs,
     /// What heads of the processor are short of, where this node knows.
     pub short_of: Option<Short>,
     /// Events of the partition that come before it and are not passed.
@@ -181,6 +204,17 @@ pub fn why(facts: &Facts) -> Why {
         return Why::NoOwner;
     }
     let is_head = matches!(facts.place, Place::Head(_));
+    let running = |since: Timestamp| {
+        let since = (since.0 > 0).then_some(since);
+        if is_head { Why::Running { since } } else { Why::Behind { head, since } }
+    };
+    match &facts.runs {
+        Runs::With { worker, expires } => {
+            return Why::Claimed { head, worker: worker.clone(), expires: *expires };
+        }
+        Runs::Here { since } => return running(*since),
+        Runs::Untold | Runs::Not => {}
+    }
     match &facts.block {
         Some(Block::Retry { due, cause }) => {
             Why::Retrying { head, at: *due, attempts: facts.attempts, cause: cause.clone() }
@@ -189,16 +223,38 @@ pub fn why(facts: &Facts) -> Why {
         Some(Block::Claimed(claim)) => {
             Why::Claimed { head, worker: claim.worker.clone(), expires: claim.expires }
         }
-        Some(Block::Running { since, .. }) => {
-            let since = (since.0 > 0).then_some(*since);
-            if is_head { Why::Running { since } } else { Why::Behind { head, since } }
-        }
+        Some(Block::Running { since, .. }) if facts.runs == Runs::Untold => running(*since),
         _ if is_head => match facts.short_of {
             Some(Short::Places { concurrency }) => Why::LimitReached { concurrency },
             Some(Short::Workers) => Why::NoWorker,
             None => Why::Waiting { before: facts.before },
         },
         _ => Why::Behind { head, since: None },
+    }
+}
+
+/// The one word for it, from the same facts.
+pub fn status(facts: &Facts) -> Status {
+    match facts.place {
+        Place::Ended(end) => Status::Ended(end),
+        Place::Scheduled(_) => Status::Scheduled,
+        Place::Nothing | Place::Behind { .. } => Status::Waiting,
+        Place::Head(_) => head_status(&facts.runs, facts.block.as_ref()),
+    }
+}
+
+/// The one word for the first event of a lane.
+pub(super) fn head_status(runs: &Runs, block: Option<&Block>) -> Status {
+    if matches!(runs, Runs::Here { .. } | Runs::With { .. }) {
+        return Status::Running;
+    }
+    match block {
+        Some(Block::Retry { .. }) => Status::Retrying,
+        Some(Block::Parked { .. }) => Status::Parked,
+        // An owner before has written it, and its worker still has its lease.
+        Some(Block::Claimed(_)) => Status::Running,
+        Some(Block::Running { .. }) if *runs == Runs::Untold => Status::Running,
+        _ => Status::Waiting,
     }
 }
 
@@ -269,6 +325,11 @@ mod tests {
         [None, Some(Short::Places { concurrency: 8 }), Some(Short::Workers)]
     }
 
+    fn runs() -> [Runs; 4] {
+        let with = Runs::With { worker: Bytes::from_static(b"w"), expires: Steady(9) };
+        [Runs::Untold, Runs::Not, Runs::Here { since: Timestamp(5) }, with]
+    }
+
     fn every_state() -> Vec<Facts> {
         let places = [
             Place::Scheduled(Due::Calendar(Timestamp(9))),
@@ -282,21 +343,21 @@ mod tests {
             for registered in [true, false] {
                 for owned in [true, false] {
                     for status in [SeatStatus::Run, SeatStatus::Paused, SeatStatus::Halted] {
-                        for (block, short_of) in blocks()
+                        let lanes = blocks()
                             .into_iter()
                             .flat_map(|block| shorts().map(|short| (block.clone(), short)))
-                        {
-                            all.push(Facts {
-                                place,
-                                registered,
-                                owned,
-                                status,
-                                block,
-                                attempts: 2,
-                                short_of,
-                                before: 4,
-                            });
-                        }
+                            .flat_map(|(block, short)| runs().map(|runs| (block.clone(), short, runs)));
+                        all.extend(lanes.map(|(block, short_of, runs)| Facts {
+                            place,
+                            registered,
+                            owned,
+                            status,
+                            block,
+                            attempts: 2,
+                            runs,
+                            short_of,
+                            before: 4,
+                        }));
                     }
                 }
             }
@@ -320,9 +381,15 @@ mod tests {
             Why::Diverting { .. } => matches!(block, Some(Block::Diverting { .. })),
             Why::Retrying { .. } => matches!(block, Some(Block::Retry { .. })),
             Why::Held { .. } => matches!(block, Some(Block::Hold { .. })),
-            Why::Claimed { .. } => matches!(block, Some(Block::Claimed(_))),
+            Why::Claimed { .. } => match facts.runs {
+                Runs::With { .. } => true,
+                Runs::Here { .. } => false,
+                Runs::Untold | Runs::Not => matches!(block, Some(Block::Claimed(_))),
+            },
             Why::Running { .. } => {
-                matches!(facts.place, Place::Head(_)) && matches!(block, Some(Block::Running { .. }))
+                // A record that says so is believed only where the owner cannot be asked.
+                let believed = facts.runs == Runs::Untold && matches!(block, Some(Block::Running { .. }));
+                matches!(facts.place, Place::Head(_)) && (believed || matches!(facts.runs, Runs::Here { .. }))
             }
             Why::Behind { .. } => matches!(facts.place, Place::Behind { .. }),
             Why::LimitReached { .. } => {
@@ -334,17 +401,39 @@ mod tests {
     }
 
     fn could_start(facts: &Facts) -> bool {
-        matches!(facts.place, Place::Head(_)) && facts.owned && facts.status == SeatStatus::Run
+        let runs = matches!(facts.runs, Runs::Here { .. } | Runs::With { .. });
+        matches!(facts.place, Place::Head(_)) && facts.owned && facts.status == SeatStatus::Run && !runs
     }
 
     #[test]
     fn every_reachable_state_has_one_reason_and_it_is_true() {
         let states = every_state();
-        assert_eq!(states.len(), 5 * 2 * 2 * 3 * 8 * 3);
+        assert_eq!(states.len(), 5 * 2 * 2 * 3 * 8 * 3 * 4);
         for facts in &states {
             let reason = why(facts);
             assert!(is_true(facts, &reason), "{facts:?} was explained by {reason:?}");
             assert_eq!(reason, why(facts), "the same facts have the same reason");
+        }
+    }
+
+    /// The word and the reason never contradict each other.
+    #[test]
+    fn the_status_is_running_exactly_where_the_reason_is_a_run_of_the_event() {
+        let orderly = |facts: &&Facts| facts.registered && facts.owned && facts.status == SeatStatus::Run;
+        let free = |facts: &&Facts| {
+            !matches!(
+                facts.block,
+                Some(Block::Paused { .. } | Block::Parked { .. } | Block::Diverting { .. })
+            )
+        };
+        let states = every_state();
+        for facts in states.iter().filter(orderly).filter(free) {
+            let reason = why(facts);
+            let is_head = matches!(facts.place, Place::Head(_));
+            let runs = is_head && matches!(reason, Why::Running { .. } | Why::Claimed { .. });
+            assert_eq!(status(facts) == Status::Running, runs, "{facts:?} was explained by {reason:?}");
+            let retries = is_head && matches!(reason, Why::Retrying { .. });
+            assert_eq!(status(facts) == Status::Retrying, retries, "{facts:?} was explained by {reason:?}");
         }
     }
 

@@ -19,9 +19,18 @@ async fn job_behind_a_run_names_it_and_the_run_says_that_it_runs() {
     let running = world.submit("ann", "slow").await;
     let behind = world.submit("ann", "behind").await;
     assert_eq!(world.nexts(1).await, ["slow"]);
+    let looker = world.engine.looker().clone();
+    // Before it shows in the store, its own node knows it.
+    assert_eq!(world.status(running).await, Status::Waiting);
+    let standing = looker.job(running).await.expect("known");
+    assert!(matches!(standing.why, Why::Running { since: Some(_) }), "{standing:?}");
+    assert_eq!((standing.status, standing.attempts), (Status::Running, 1));
+    assert!(standing.started_at.is_some());
+    let why = looker.why_job(behind).await.expect("known");
+    assert!(matches!(why, Why::Behind { since: Some(_), .. }), "{why:?}");
+    assert_eq!(looker.job(behind).await.expect("known").status, Status::Waiting);
     // Long enough to show.
     crate::seam::wait(std::time::Duration::from_secs(3)).await;
-    let looker = world.engine.looker().clone();
     assert!(matches!(looker.why_job(running).await.expect("known"), Why::Running { since: Some(_) }));
     assert_eq!(world.status(running).await, Status::Running);
     let why = looker.why_job(behind).await.expect("known");
@@ -134,4 +143,70 @@ async fn head_that_no_worker_claims_says_so_until_one_asks() {
     world.engine.stop_processor("charge", crate::world::SOON).await.expect("it runs");
     let stopped = looker.why_job(other).await.expect("known");
     assert!(matches!(stopped, Why::Waiting { .. }), "nobody could claim it here any more, {stopped:?}");
+}
+
+/// Without a worker nothing runs, whatever the lane has been through; with one it runs from the first moment.
+#[tokio::test(start_paused = true)]
+async fn lane_of_a_desk_is_running_exactly_while_a_worker_has_it() {
+    use std::time::Duration;
+
+    use laneway_engine::handler::{Claim, ClaimWish, Desk, Done, LaneAnswer, Retry};
+
+    let world = World::new(Mode::Queue).await;
+    let policy = Policy { backoff: Duration::from_secs(1), ..settings().policy };
+    let settings = ProcessorSettings { policy, ..settings() };
+    let desk = world.engine.process_at_desk("charge", "orders", settings).await.expect("a processor");
+    let (looker, operator) = (world.engine.looker().clone(), world.engine.operator().clone());
+    let ann = Key::new("ann").expect("short");
+    let claim = async |desk: &Desk| -> Claim {
+        let (lease, wait) = (Duration::from_secs(3), Duration::from_secs(20));
+        let wish = ClaimWish { lanes: 1, events: 2, lease, wait, worker: "w1".to_owned(), request: None };
+        desk.claim(wish).await.remove(0)
+    };
+    let jobs =
+        [world.submit("ann", "a").await, world.submit("ann", "b").await, world.submit("ann", "c").await];
+    let claimed = claim(&desk).await;
+    let expires = claimed.expires;
+    let check_claimed = async |job, attempts| {
+        let standing = looker.job(job).await.expect("known");
+        assert_eq!((standing.status, standing.attempts), (Status::Running, attempts), "{standing:?}");
+        let Why::Claimed { worker, .. } = standing.why else { panic!("{standing:?}") };
+        assert_eq!(&worker[..], b"w1");
+    };
+    check_claimed(jobs[0], 1).await;
+    check_claimed(jobs[1], 1).await;
+    let lane = looker.lane("orders", &ann).await.expect("known").processors.remove(0);
+    assert!(matches!(lane.why, Why::Claimed { expires: until, .. } if until == expires), "{lane:?}");
+    assert_eq!(looker.job(jobs[2]).await.expect("known").status, Status::Waiting);
+
+    let check_free = async |job, attempts| {
+        let standing = looker.job(job).await.expect("known");
+        assert_eq!((standing.status, &standing.why), (Status::Waiting, &Why::NoWorker), "{standing:?}");
+        assert_eq!((standing.attempts, standing.started_at), (attempts, None));
+        let lane = looker.lane("orders", &ann).await.expect("known").processors.remove(0);
+        assert_eq!(lane.why, Why::NoWorker, "{lane:?}");
+    };
+    // The worker goes silent, the attempt fails, and its retry is due.
+    crate::seam::wait(Duration::from_secs(20)).await;
+    check_free(jobs[0], 1).await;
+
+    // A part is done, the rest failed and is due.
+    let again = claim(&desk).await;
+    check_claimed(jobs[0], 2).await;
+    let partly = LaneAnswer { done: vec![Done::default()], ..LaneAnswer::failed("no", Retry::ByPolicy) };
+    desk.settle(&again.token, partly).await.expect("ours");
+    crate::seam::wait(Duration::from_secs(20)).await;
+    check_free(jobs[1], 1).await;
+
+    // It is parked, and somebody asks for it to be tried again, and then passes it over.
+    let again = claim(&desk).await;
+    desk.settle(&again.token, LaneAnswer::failed("never", Retry::Never)).await.expect("ours");
+    assert_eq!(looker.job(jobs[1]).await.expect("known").status, Status::Parked);
+    let head = looker.lane("orders", &ann).await.expect("known").processors.remove(0).head.expect("one");
+    operator.retry("charge", &ann, head).await.expect("asked");
+    crate::seam::wait(Duration::from_secs(2)).await;
+    check_free(jobs[1], 0).await;
+    operator.skip("charge", &ann, head).await.expect("asked");
+    crate::seam::wait(Duration::from_secs(2)).await;
+    check_free(jobs[2], 0).await;
 }

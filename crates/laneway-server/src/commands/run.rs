@@ -8,7 +8,7 @@ use tracing_subscriber::filter::LevelFilter;
 use super::{dev, serve};
 use crate::args::{Args, Command};
 use crate::http::chain;
-use crate::settings::{Dev, Faults, LISTEN, Serve};
+use crate::settings::{Dev, Environment, Faults, LISTEN, STORE, Serve};
 use crate::signals::Signals;
 
 /// Wrong usage.
@@ -21,14 +21,16 @@ const LAST_TASKS: Duration = Duration::from_secs(1);
 /// Why a command failed.
 pub(super) type CommandError = Box<dyn std::error::Error + Send + Sync>;
 
+fn environment() -> Environment {
+    let of = |name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    Environment { listen: of(LISTEN), store: of(STORE) }
+}
+
 /// Runs the command that was typed.
 pub(crate) fn run(args: Args) -> ExitCode {
     let checked = match args.command {
-        Command::Dev(args) => {
-            let listen = std::env::var_os(LISTEN).map(|value| value.to_string_lossy().into_owned());
-            Dev::check(args, listen.as_deref()).map(Checked::Dev)
-        }
-        Command::Serve(args) => Serve::check(args).map(Checked::Serve),
+        Command::Dev(args) => Dev::check(args, environment()).map(Checked::Dev),
+        Command::Serve(args) => Serve::check(args, environment()).map(Checked::Serve),
     };
     let checked = match checked {
         Ok(checked) => checked,

@@ -1,4 +1,7 @@
-//! One process in a group of its own, with bounded output. Whatever happens, nothing of the group is left behind.
+//! One process in a group of its own, with bounded output. However its run ends, nothing of the group is left behind.
+//!
+//! A server that is killed ends no run: its handlers go on until they find their pipes closed, beside the run of the same
+//! event by the next server. What they do outside is refused by `LANEWAY_FENCE`, which is higher for every later run.
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -18,7 +21,7 @@ use crate::seam;
 pub(super) const STDOUT_BYTES_MAX: usize = laneway::core::limits::RESULT_BYTES_MAX;
 /// The end of what it says on stderr that is kept with a failure.
 const STDERR_BYTES_KEPT: usize = 2 << 10;
-/// How long a group may take to end after it was asked to.
+/// How long a group may take to end after it was asked to, unless it is said.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long its output is read on after its end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -51,6 +54,7 @@ pub(super) enum Ended {
 pub(super) struct Process {
     child: Child,
     group: Group,
+    grace: Duration,
 }
 
 /// A process group. What is left of it ends with this.
@@ -83,7 +87,7 @@ impl Process {
         }
         let child = process.envs(environment).spawn()?;
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        Ok(Self { child, group: Group(group) })
+        Ok(Self { child, group: Group(group), grace: GRACE })
     }
 
     /// Feeds it and waits for its end, whichever that is.
@@ -106,7 +110,7 @@ impl Process {
             () = timed_out => Ended::TimedOut,
         };
         self.group.signal(Signal::TERM);
-        if seam::within(GRACE, self.child.wait()).await.is_none() {
+        if seam::within(self.grace, self.child.wait()).await.is_none() {
             self.group.signal(Signal::KILL);
             self.child.wait().await?;
         }
@@ -186,5 +190,35 @@ async fn tail(from: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) -> io::R
         kept.extend_from_slice(&piece[..read]);
         let surplus = kept.len().saturating_sub(STDERR_BYTES_KEPT);
         kept.drain(..surplus);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It does not heed the request to end, and neither does what it started.
+    #[tokio::test]
+    async fn a_group_that_does_not_end_when_asked_is_killed_after_its_grace() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, pid) = (folder.path().join("ready"), folder.path().join("pid"));
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let script = format!(
+            "trap '' TERM; echo $$ > {}; echo > {}; while :; do sleep 1000; done",
+            pid.display(),
+            pipe.display()
+        );
+        let command = ["sh".to_owned(), "-c".to_owned(), script];
+        let mut process = Process::start(&command, Vec::new()).unwrap();
+        process.grace = Duration::from_millis(50);
+        // It writes when it ignores the signal: only then is it asked to end.
+        let written =
+            tokio::net::unix::pipe::OpenOptions::new().read_write(true).open_receiver(&pipe).unwrap();
+        let is_deaf = async { written.readable().await.unwrap() };
+        let ended = process.run(Bytes::new(), None, is_deaf).await.unwrap();
+        assert!(matches!(ended, Ended::Cancelled));
+        let pid = std::fs::read_to_string(pid).unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(") Z "), "it still runs: {stat}");
     }
 }

@@ -16,6 +16,8 @@ use super::nearest::nearest;
 
 /// Longest body in bytes.
 pub(super) const BODY_BYTES_MAX: usize = 1 << 20;
+/// Longest body of a settle: the largest result there may be, and as much as any other body around it.
+pub(super) const SETTLE_BYTES_MAX: usize = laneway::core::limits::RESULT_BYTES_MAX + BODY_BYTES_MAX;
 /// Deepest nesting of a body.
 pub(super) const JSON_DEPTH_MAX: usize = 64;
 /// Most events, jobs or settlements of one call.
@@ -29,22 +31,20 @@ pub(super) enum Many {
 }
 
 /// The bytes of a body that is JSON, as far as its limits go; nothing if there is none.
-pub(super) async fn read(headers: &HeaderMap, body: Body) -> Result<Option<Bytes>> {
-    let too_large = |told: &str| {
-        Failure::new(
-            Code::BodyTooLarge,
-            format!("the body has {told} bytes, at most {BODY_BYTES_MAX} are taken"),
-        )
+async fn read(headers: &HeaderMap, body: Body, max: usize) -> Result<Option<Bytes>> {
+    let too_large = |told: String| {
+        Failure::new(Code::BodyTooLarge, format!("the body has {told} bytes, at most {max} are taken"))
     };
     let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if let Some(announced) = announced
-        && announced > BODY_BYTES_MAX as u64
+        && announced > max as u64
     {
-        return Err(too_large(&announced.to_string()));
+        return Err(too_large(announced.to_string()));
     }
-    let bytes = match Limited::new(body, BODY_BYTES_MAX).collect().await {
+    let bytes = match Limited::new(body, max).collect().await {
         Ok(collected) => collected.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => return Err(too_large("more")),
+        // One that came in pieces never said how long it is.
+        Err(error) if error.is::<LengthLimitError>() => return Err(too_large(format!("more than {max}"))),
         Err(error) => {
             return Err(Failure::new(Code::InvalidJson, format!("the body ended before its end: {error}")));
         }
@@ -95,12 +95,21 @@ fn check_depth(bytes: &[u8]) -> Result<()> {
 
 /// The one object of a body; an empty body is an empty object.
 pub(super) async fn object<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T> {
-    parse(read(headers, body).await?.as_deref().unwrap_or(b"{}"), "")
+    object_up_to(headers, body, BODY_BYTES_MAX).await
+}
+
+/// The one object of a body that may have so many bytes.
+pub(super) async fn object_up_to<T: DeserializeOwned>(
+    headers: &HeaderMap,
+    body: Body,
+    max: usize,
+) -> Result<T> {
+    parse(read(headers, body, max).await?.as_deref().unwrap_or(b"{}"), "")
 }
 
 /// The object or the array of objects of a body.
 pub(super) async fn objects<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<(Vec<T>, Many)> {
-    let Some(bytes) = read(headers, body).await? else {
+    let Some(bytes) = read(headers, body, BODY_BYTES_MAX).await? else {
         return Err(Failure::new(
             Code::InvalidJson,
             "the body is empty, must be an object or an array of objects",
@@ -157,6 +166,9 @@ fn parse<'de, T: Deserialize<'de>>(bytes: &'de [u8], place: &str) -> Result<T> {
 /// is named: of an entry of an array it would not be the body's.
 fn in_our_words(told: &str) -> String {
     let told = told.rsplit_once(" at line ").map_or(told, |(told, _)| told);
+    if let Some(field) = told.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
+        return format!("{field} is absent, must be set");
+    }
     let Some((what, expected)) = told.split_once(", expected ") else { return told.to_owned() };
     let expected = match expected {
         "u8" => "a whole number from 0 to 255",
@@ -204,6 +216,8 @@ mod tests {
         check(r#"{"headers":{"a":1}}"#, Code::InvalidValue, "headers.a");
         check(r#"{"key":"a""#, Code::InvalidJson, "EOF");
         check(r#"{"key":"a"} x"#, Code::InvalidJson, "trailing");
+        let absent = parse::<laneway_client::wire::Extend>(br#"{"claims":[]}"#, "").unwrap_err();
+        assert_eq!(absent.detail, "lease is absent, must be set");
         check(r#"{"key":"a","key":"b"}"#, Code::InvalidValue, "duplicate field `key`");
     }
 

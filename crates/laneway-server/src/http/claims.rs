@@ -6,7 +6,11 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
-use laneway::engine::handler::{Claim, ClaimError, ClaimToken, ClaimWish, Desk, Settlement};
+use laneway::core::Refusal;
+use laneway::core::limits::{EMITS_PER_COMMIT_MAX, RESULT_BYTES_MAX, VALUE_BYTES_MAX};
+use laneway::engine::handler::{
+    Claim, ClaimError, ClaimToken, ClaimWish, Desk, LaneAnswer, Outcome, Settlement, StateChange,
+};
 use laneway_client::wire;
 
 use super::answer::Json;
@@ -98,7 +102,7 @@ fn told(claim: &Claim) -> wire::Claim {
     }
 }
 
-/// Says what became of claims. Each answer comes when what was said is durable.
+/// Says what became of claims, in a body of up to 17 MiB. Each answer comes when what was said is durable.
 #[utoipa::path(
     post, path = "/v1/processors/{processor}/settle", tag = "claims",
     params(("processor" = String, Path, description = "its name")),
@@ -111,28 +115,73 @@ pub(super) async fn settle(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<wire::SettleAnswers>> {
-    let asked: wire::Settle = body::object(&headers, body).await?;
+    let asked: wire::Settle = body::object_up_to(&headers, body, body::SETTLE_BYTES_MAX).await?;
     bounded("settlements", asked.settlements.len())?;
-    let desk = desk(&node, &processor).await?;
-    let settlements = asked.settlements.into_iter().map(|settlement| one(&node, &desk, settlement));
+    let place = Place { node: &node, desk: desk(&node, &processor).await?, processor: &processor };
+    let settlements = asked.settlements.into_iter().map(|settlement| one(&place, settlement));
     let settlements = futures::future::join_all(settlements).await;
     Ok(Json(wire::SettleAnswers { settlements }))
 }
 
-async fn one(node: &Node, desk: &Desk, settlement: wire::Settlement) -> wire::SettleAnswer {
+/// Where a worker speaks.
+struct Place<'a> {
+    node: &'a Node,
+    desk: Arc<Desk>,
+    processor: &'a str,
+}
+
+impl Place<'_> {
+    /// A claim by its text, if it is one of this processor.
+    async fn claim(&self, text: &str) -> Result<ClaimToken> {
+        let token: ClaimToken = text.parse().map_err(ClaimError::from).map_err(refused)?;
+        let (_, processor) = self.node.engine().catalogue().processor(self.processor).await?;
+        if token.seat.processor != processor {
+            let limit = format!("a claim of processor {:?}", self.processor);
+            return Err(Failure::value("claim", "one of another processor", limit));
+        }
+        Ok(token)
+    }
+
+    /// Refuses what would otherwise fail the event once it is handed in: the worker still has its claim and can mend it.
+    async fn check(&self, answer: &LaneAnswer) -> Result<()> {
+        for done in &answer.done {
+            let result = done.result.as_ref().map_or(0, |result| result.len());
+            Refusal::check_max("result bytes", result, RESULT_BYTES_MAX)?;
+            Refusal::check_max("emit entries", done.emits.len(), EMITS_PER_COMMIT_MAX / 2)?;
+            for emission in &done.emits {
+                Failure::own_stream("emit.stream", &emission.stream)?;
+                self.node.engine().catalogue().stream(&emission.stream).await?;
+            }
+        }
+        if let StateChange::Set(state) = &answer.state {
+            // Newest wins: what was done last is kept beside it.
+            Refusal::check_max("state bytes", state.len(), VALUE_BYTES_MAX - 64)?;
+        }
+        Ok(())
+    }
+}
+
+async fn one(place: &Place<'_>, settlement: wire::Settlement) -> wire::SettleAnswer {
     let claim = settlement.claim.clone();
     let settled = async {
-        let token: ClaimToken = claim.parse().map_err(ClaimError::from).map_err(refused)?;
+        let token = place.claim(&claim).await?;
         let answer = convert::answer(&settlement, &token.events)?;
-        decided(node, desk.settle(&claim, answer)).await
+        place.check(&answer).await?;
+        decided(place.node, place.desk.settle(&claim, answer)).await
+    };
+    let accepted = |claim, already, outcome| wire::SettleAnswer {
+        claim,
+        accepted: true,
+        already,
+        outcome,
+        code: None,
+        detail: None,
     };
     match settled.await {
-        Ok(Settlement::Accepted) => {
-            wire::SettleAnswer { claim, accepted: true, already: false, code: None, detail: None }
-        }
+        Ok(Settlement::Accepted) => accepted(claim, false, None),
         // Saying it twice is saying it once: what was said first counts.
-        Ok(Settlement::Already(_)) => {
-            wire::SettleAnswer { claim, accepted: true, already: true, code: None, detail: None }
+        Ok(Settlement::Already(said)) => {
+            accepted(claim, true, said.map(|Outcome { done, failed }| wire::Settled { done, failed }))
         }
         Err(Failure { code, detail, .. }) => {
             // Whoever runs the workers wants to know that one of them is too slow, or was frozen.
@@ -140,7 +189,8 @@ async fn one(node: &Node, desk: &Desk, settlement: wire::Settlement) -> wire::Se
                 tracing::warn!(claim, "a worker settled too late: {detail}");
             }
             let code = Some(code.name().to_owned());
-            wire::SettleAnswer { claim, accepted: false, already: false, code, detail: Some(detail) }
+            let detail = Some(detail);
+            wire::SettleAnswer { claim, accepted: false, already: false, outcome: None, code, detail }
         }
     }
 }
@@ -180,13 +230,17 @@ pub(super) async fn extend(
     let asked: wire::Extend = body::object(&headers, body).await?;
     bounded("claims", asked.claims.len())?;
     let lease = lease(&asked.lease)?;
-    let desk = desk(&node, &processor).await?;
-    let claims = asked.claims.into_iter().map(|claim| extended(&node, &desk, claim, lease));
+    let place = Place { node: &node, desk: desk(&node, &processor).await?, processor: &processor };
+    let claims = asked.claims.into_iter().map(|claim| extended(&place, claim, lease));
     Ok(Json(wire::ExtendedClaims { claims: futures::future::join_all(claims).await }))
 }
 
-async fn extended(node: &Node, desk: &Desk, claim: String, lease: Duration) -> wire::ExtendedClaim {
-    match decided(node, desk.extend(&claim, lease)).await {
+async fn extended(place: &Place<'_>, claim: String, lease: Duration) -> wire::ExtendedClaim {
+    let extended = async {
+        place.claim(&claim).await?;
+        decided(place.node, place.desk.extend(&claim, lease)).await
+    };
+    match extended.await {
         Ok(expires) => {
             let expires_at = Some(convert::date_of(convert::due(laneway::core::Due::Steady(expires))));
             wire::ExtendedClaim { claim, accepted: true, expires_at, code: None, detail: None }

@@ -40,6 +40,14 @@ impl Failure {
         Self::new(Code::InvalidValue, format!("{field} is {value}, must be {limit}"))
     }
 
+    /// Streams of that name are written by Laneway itself: what is read there must be true.
+    pub(super) fn own_stream(field: &str, stream: &str) -> Result<()> {
+        if stream.starts_with('_') {
+            return Err(Self::value(field, format!("{stream:?}"), "a name that does not begin with _"));
+        }
+        Ok(())
+    }
+
     /// Nobody could be named.
     pub(super) fn no_processor(stream: &str) -> Self {
         let detail = format!(
@@ -239,10 +247,11 @@ impl From<Refused> for Failure {
         let code = match why {
             Refused::Running => Code::EventRunning,
             Refused::ClaimLost => Code::ClaimLost,
-            // No call asks for what these are answers to.
-            Refused::SuccessorsDone | Refused::EarlierDead | Refused::WholeLane | Refused::Malformed => {
-                Code::Internal
-            }
+            Refused::SuccessorsDone => Code::SuccessorsDone,
+            Refused::EarlierDead => Code::EarlierDead,
+            Refused::WholeLane => Code::WholeLane,
+            // What this program files it can read.
+            Refused::Malformed => Code::Internal,
         };
         Self::new(code, why.reason())
     }

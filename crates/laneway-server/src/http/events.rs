@@ -6,8 +6,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use laneway::core::store::Receipt;
 use laneway::core::{StoreError, StreamInfo};
-use laneway::engine::log::Sent;
-use laneway::engine::observe::LookError;
+use laneway::engine::log::{AppendError, Sent};
+use laneway::engine::observe::{EventView, LookError};
 use laneway::{EventId, Partition, Ref};
 use laneway_client::wire::{self, AppendedAs};
 
@@ -40,7 +40,14 @@ pub(super) async fn append(
     body: Body,
 ) -> Result<Response> {
     let (events, many) = body::objects(&headers, body).await?;
-    let sent = node.engine().producer().append(&stream, convert::appending(events)?).await?;
+    Failure::own_stream("stream", &stream)?;
+    let mode = node.engine().catalogue().stream(&stream).await?.settings.mode;
+    let appending = convert::appending(events, mode)?;
+    let sent = node.engine().producer().append(&stream, appending).await.map_err(|error| match error {
+        // A single event has no number that anybody gave it.
+        AppendError::Refused { refusal, .. } if many == Many::One => refusal.into(),
+        error => Failure::from(error),
+    })?;
     let durability = sent.iter().find_map(|sent| sent.durability);
     let object_version = sent.iter().find_map(|sent| sent.object_version);
     let failed: Vec<Failure> = sent
@@ -165,8 +172,13 @@ pub(super) async fn one(
     let partition = partition_of(&info, "partition", number)?;
     let id: u64 = id.parse().map_err(|_| Failure::value("id", format!("{id:?}"), "a number"))?;
     let reference = Ref { stream, partition, id: EventId(id) };
-    match node.engine().looker().event(&reference).await {
-        Ok(event) => Ok(Json(convert::event(&event))),
+    Ok(Json(convert::event(&found(&node, &reference).await?)))
+}
+
+/// An event by its name.
+pub(super) async fn found(node: &Node, reference: &Ref) -> Result<EventView> {
+    match node.engine().looker().event(reference).await {
+        Ok(event) => Ok(event),
         Err(LookError::Store(StoreError::NotFound { what })) => {
             Err(Failure::new(Code::EventNotFound, format!("{what} does not exist")))
         }

@@ -2,6 +2,7 @@
 
 use laneway::JobId;
 use laneway::engine::job::JobStatus;
+use laneway::engine::observe::JobStanding;
 use laneway_client::wire;
 
 use super::error::Result;
@@ -10,19 +11,15 @@ use crate::node::Node;
 
 /// A job as it goes over the wire.
 pub(super) async fn told(node: &Node, id: JobId) -> Result<wire::Job> {
-    let detail = node.engine().jobs().detail(id).await?;
+    let JobStanding { detail, status: word, attempts, started_at, why } =
+        node.engine().looker().job(id).await?;
     let status = &detail.job.status;
     let convert::Named { key, key_b64 } = convert::named(detail.key.as_ref());
     let keep_until = match status {
         JobStatus::Ended { keep_until, .. } => Some(*keep_until),
         JobStatus::Scheduled { .. } | JobStatus::Pending { .. } => None,
     };
-    let why = match status {
-        JobStatus::Ended { .. } => None,
-        JobStatus::Scheduled { .. } | JobStatus::Pending { .. } => {
-            Some(convert::why(&node.engine().looker().why_job(id).await?))
-        }
-    };
+    let why = (!word.is_terminal()).then(|| convert::why(&why));
     let (result, result_b64) = status.result().map(|result| convert::payload(result)).unwrap_or_default();
     Ok(wire::Job {
         id: id.to_string(),
@@ -30,10 +27,10 @@ pub(super) async fn told(node: &Node, id: JobId) -> Result<wire::Job> {
         key,
         key_b64,
         kind: detail.kind.as_ref().and_then(convert::kind),
-        status: status.status().to_string(),
-        attempt: status.attempts(),
+        status: word.to_string(),
+        attempt: attempts,
         created_at: convert::date_of(detail.created_at),
-        started_at: status.started_at().map(convert::date_of),
+        started_at: started_at.map(convert::date_of),
         finished_at: status.finished_at().map(convert::date_of),
         keep_until: keep_until.map(convert::date_of),
         progress: status.progress().and_then(|words| convert::payload(words).0),

@@ -8,8 +8,10 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use laneway::JobId;
+use laneway::core::store::Receipt;
 use laneway::engine::job::{By, Job, JobError, Submissions, Submit, Submitted};
+use laneway::engine::log::AppendError;
+use laneway::{JobId, Mode};
 use laneway_client::wire::{self, JobDraft};
 
 use super::answer::Json;
@@ -25,13 +27,13 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Submits a job, or an array of them. With `Prefer: wait=N` one job is waited for: 200 when it has ended, or is parked,
-/// in time.
+/// in time. An array is not waited for: its jobs are looked at one by one.
 #[utoipa::path(
     post, path = "/v1/streams/{stream}/jobs", tag = "jobs",
     params(
         ("stream" = String, Path, description = "the stream's name"),
-        ("Prefer" = Option<String>, Header, description = "wait=N: wait so many seconds, at most 60, for the end"),
-        ("Idempotency-Key" = Option<String>, Header, description = "the same again with the same body is the same job"),
+        ("Prefer" = Option<String>, Header, description = "wait=N: wait so many seconds, at most 60, for the end of one job; refused beside an array"),
+        ("Idempotency-Key" = Option<String>, Header, description = "the same again with the same body is the same job; one that has ended is answered at once"),
     ),
     request_body(content = JobDraft, description = "one job, or an array of up to 1,000"),
     responses(
@@ -50,26 +52,38 @@ pub(super) async fn submit(
     let idempotency_key = headers.get(IDEMPOTENCY_KEY).map(|value| Bytes::copy_from_slice(value.as_bytes()));
     let by = By { caller: None, idempotency_key };
     let (jobs, many) = body::objects::<JobDraft>(&headers, body).await?;
+    if many == Many::Array && wait.is_some() {
+        return Err(Failure::value("Prefer", "wait beside an array", "absent: only one job is waited for"));
+    }
+    Failure::own_stream("stream", &stream)?;
+    let mode = node.engine().catalogue().stream(&stream).await?.settings.mode;
     let mut submits = Vec::with_capacity(jobs.len());
     for (index, job) in jobs.into_iter().enumerate() {
         let place = |failure: Failure| match many {
             Many::One => failure,
             Many::Array => Failure { detail: format!("event {index}: {}", failure.detail), ..failure },
         };
-        submits.push(submit_of(job, &by).map_err(place)?);
+        submits.push(submit_of(job, &by, mode).map_err(place)?);
     }
-    let explain = |error| explained(error, &by);
+    let explain = |error| match error {
+        // A single job has no number that anybody gave it.
+        JobError::Append(AppendError::Refused { refusal, .. }) if many == Many::One => refusal.into(),
+        error => explained(error, &by),
+    };
     if many == Many::Array {
         let submissions = node.engine().jobs().submit_many(&stream, submits, &by).await.map_err(explain)?;
         return Ok(batch(&node, &stream, submissions, explain).await);
     }
     let submit = submits.remove(0);
     let submitted = node.engine().jobs().submit_one(&stream, submit, &by).await.map_err(explain)?;
-    if let Some(wait) = wait {
-        let job = wait_for(&node, submitted.id, wait).await?;
+    // One that was made before may have ended long ago.
+    let is_new = matches!(submitted.receipt, Receipt::New { .. } | Receipt::Scheduled { .. });
+    if wait.is_some() || !is_new {
+        let job = wait_for(&node, submitted.id, wait.unwrap_or_default()).await?;
         if job.status.is_settled() {
-            let told = job_view::told(&node, job.id).await?;
-            return Ok((StatusCode::OK, [prefer::applied(wait)], Json(told)).into_response());
+            let mut response = Json(job_view::told(&node, job.id).await?).into_response();
+            response.headers_mut().extend(wait.map(prefer::applied));
+            return Ok(response);
         }
     }
     let location = format!("/v1/jobs/{}", submitted.id);
@@ -83,14 +97,20 @@ pub(super) async fn submit(
     Ok(response)
 }
 
-fn submit_of(job: JobDraft, by: &By) -> Result<Submit> {
+fn submit_of(job: JobDraft, by: &By, mode: Mode) -> Result<Submit> {
     let (processor, keep) = (job.processor.clone(), job.keep.clone());
     let keep = keep.as_deref().map(|keep| convert::length("keep", keep)).transpose()?;
+    if keep.is_some_and(|keep| keep.is_zero()) {
+        return Err(Failure::value("keep", "0", "more than nothing: nobody could read the end of the job"));
+    }
     let event = job.into_event();
     if event.object.is_some() {
         return Err(Failure::value("object", "set", "absent in a job: change the object with an event"));
     }
-    let draft = convert::draft(event)?;
+    if event.expect_object_version.is_some() {
+        return Err(convert::expects_no_object());
+    }
+    let draft = convert::draft(event, mode)?;
     if draft.dedup.is_some() && by.idempotency_key.is_some() {
         return Err(Failure::value("dedup_id", "set beside Idempotency-Key", "the only one of the two"));
     }
@@ -108,7 +128,6 @@ fn explained(error: JobError, by: &By) -> Failure {
 }
 
 async fn receipt(node: &Node, stream: &str, submitted: &Submitted) -> Result<wire::JobReceipt> {
-    use laneway::core::store::Receipt;
     let (id, status) = match &submitted.receipt {
         Receipt::New { id, .. } => (Some(*id), "waiting".to_owned()),
         Receipt::Scheduled { .. } => (None, "scheduled".to_owned()),

@@ -3,25 +3,20 @@
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
-use laneway::core::store::{Entry, Read, ReadFrom};
-use laneway::core::{Key, StreamInfo};
-use laneway::engine::lane::{Answer, Filed};
-use laneway::engine::observe::{LaneStanding, ProcessorStanding};
-use laneway::{EventId, Partition};
+use laneway::core::store::{Entry, Read, ReadFrom, RequestOp, SeatStatus};
+use laneway::core::{LaneName, Seat, Shard, StreamInfo};
+use laneway::engine::lane::Answer;
+use laneway::engine::observe::{LaneStanding, ProcessorStanding, Why};
+use laneway::{EventId, Partition, Ref};
 use laneway_client::wire;
-use std::time::Duration;
 
 use super::answer::Json;
 use super::code::Code;
 use super::error::{Failure, Result};
+use super::processors::{APPLIED_WITHIN, BY};
 use super::query::Query;
 use super::{body, wire as convert};
 use crate::node::Node;
-
-/// How long a request may take to be applied before the answer says that it is not yet.
-const APPLIED_WITHIN: Duration = Duration::from_secs(10);
-/// Who paused a lane, as told to whoever asks why it stands.
-const BY: &str = "a call of the HTTP API";
 
 /// One lane: its end, its object, and how it stands for each processor.
 #[utoipa::path(
@@ -39,8 +34,14 @@ pub(super) async fn one(
     RawQuery(query): RawQuery,
 ) -> Result<Json<wire::Lane>> {
     let query = Query::read(query.as_deref(), &["key", "key_b64"])?;
-    let key = convert::key(query.bytes("key"), query.bytes("key_b64"))?;
-    let key = key.ok_or_else(|| Failure::value("query key", "absent", "the key of a lane"))?;
+    // No key is empty: who writes none means an event without one.
+    let given = |name: &str| query.bytes(name).filter(|value| !value.is_empty());
+    let key = convert::key(given("key"), given("key_b64"))?.ok_or_else(|| {
+        let limit = format!(
+            "the key of a lane; an event without a key is a lane of its own: GET /v1/streams/{stream}/events/PARTITION/ID"
+        );
+        Failure::value("query key", "absent or empty", limit)
+    })?;
     let lane = node.engine().looker().lane(&stream, &key).await?;
     let mut pending = 0;
     for standing in &lane.processors {
@@ -182,13 +183,16 @@ async fn ask(
     wish: Wish,
     asked: wire::LaneRequest,
 ) -> Result<(StatusCode, Json<wire::Count>)> {
-    let key = convert::key(asked.key.as_ref().map(AsRef::as_ref), asked.key_b64.as_ref().map(AsRef::as_ref))?;
-    let key = key.ok_or_else(|| Failure::value("key", "absent", "the key of a lane"))?;
     node.engine().catalogue().refresh().await?;
     let info = node.engine().catalogue().stream(stream).await?;
+    let meant = meant(node, &info, &asked).await?;
     let processor = processor_of(&info, asked.processor.as_deref())?;
-    let filed = file(node, stream, &processor, &key, wish).await?;
-    let applied = match node.engine().operator().answer(filed, APPLIED_WITHIN).await? {
+    let op = op(node, stream, &processor, &meant, wish).await?;
+    let (_, id) = node.engine().catalogue().processor(&processor).await?;
+    let (seat, token) = (Seat { shard: meant.shard, processor: id }, node.engine().env().token());
+    let operator = node.engine().operator();
+    let filed = operator.file(seat, token, op).await?;
+    let applied = match operator.answer(filed, APPLIED_WITHIN).await? {
         Some(Answer::Refused(why)) => return Err(why.into()),
         Some(Answer::Applied | Answer::Already) => true,
         None => false,
@@ -197,27 +201,111 @@ async fn ask(
     Ok((status, Json(wire::Count { count: 1, applied })))
 }
 
-async fn file(node: &Node, stream: &str, processor: &str, key: &Key, wish: Wish) -> Result<Filed> {
-    let operator = node.engine().operator();
+/// The lane that somebody means.
+struct Meant {
+    shard: Shard,
+    lane: LaneName,
+    /// The event by which it was named.
+    event: Option<EventId>,
+}
+
+async fn meant(node: &Node, info: &StreamInfo, asked: &wire::LaneRequest) -> Result<Meant> {
+    let key = convert::key(asked.key.as_ref().map(AsRef::as_ref), asked.key_b64.as_ref().map(AsRef::as_ref))?;
+    match (key, &asked.reference) {
+        (Some(_), Some(_)) => Err(Failure::value("ref", "set beside a key", "the only one of the two")),
+        (Some(key), None) => {
+            let shard = info.shard(key.partition(info.settings.partitions));
+            Ok(Meant { shard, lane: LaneName::Key(key), event: None })
+        }
+        (None, Some(text)) => {
+            let reference: Ref = text.parse()?;
+            if reference.stream != info.name {
+                return Err(Failure::value(
+                    "ref",
+                    format!("{text:?}"),
+                    format!("an event of stream {:?}", info.name),
+                ));
+            }
+            let event = super::events::found(node, &reference).await?.event;
+            let lane = event.key.map_or(LaneName::Event(event.id), LaneName::Key);
+            Ok(Meant { shard: info.shard(reference.partition), lane, event: Some(event.id) })
+        }
+        (None, None) => Err(Failure::value(
+            "key",
+            "absent",
+            "the key of a lane, or ref the name of an event: an event without a key is a lane of its own",
+        )),
+    }
+}
+
+async fn op(node: &Node, stream: &str, processor: &str, meant: &Meant, wish: Wish) -> Result<RequestOp> {
+    let lane = meant.lane.clone();
     Ok(match wish {
-        Wish::Pause => operator.pause_lane(processor, key, BY).await?,
-        Wish::Resume => operator.resume_lane(processor, key).await?,
-        Wish::Retry => operator.retry(processor, key, head_of(node, stream, processor, key).await?).await?,
-        Wish::Skip => operator.skip(processor, key, head_of(node, stream, processor, key).await?).await?,
+        Wish::Pause => RequestOp::Pause { lane: Some(lane), by: BY.into() },
+        Wish::Resume => {
+            let is_paused = |standing: &ProcessorStanding| matches!(standing.why, Why::LanePaused { .. });
+            let standing = standing(node, stream, processor, meant).await?;
+            if !standing.as_ref().is_some_and(is_paused) {
+                check_runs(standing.as_ref(), processor, meant)?;
+            }
+            RequestOp::Resume { lane: Some(lane) }
+        }
+        Wish::Retry => {
+            let (standing, id) = head_of(node, stream, processor, meant).await?;
+            check_runs(standing.as_ref(), processor, meant)?;
+            RequestOp::Retry { lane, id }
+        }
+        Wish::Skip => RequestOp::Skip { lane, id: head_of(node, stream, processor, meant).await?.1 },
     })
+}
+
+/// Nothing that is let go moves while the whole processor stands.
+fn check_runs(standing: Option<&ProcessorStanding>, processor: &str, meant: &Meant) -> Result<()> {
+    let how = match standing.map(|standing| standing.status) {
+        Some(SeatStatus::Halted) => "halted by a failure",
+        Some(SeatStatus::Paused) => "paused",
+        Some(SeatStatus::Run) | None => return Ok(()),
+    };
+    let partition = meant.shard.partition;
+    let detail = format!(
+        "processor {processor:?} is {how} on partition {partition}: POST /v1/processors/{processor}/resume lets it \
+         go on, with the lanes that stood with it"
+    );
+    Err(Failure::new(Code::ProcessorStopped, detail))
+}
+
+async fn standing(
+    node: &Node,
+    stream: &str,
+    processor: &str,
+    meant: &Meant,
+) -> Result<Option<ProcessorStanding>> {
+    let lane = node.engine().looker().lane_of(stream, meant.shard.partition, &meant.lane).await?;
+    Ok(lane.processors.into_iter().find(|standing| standing.processor == processor))
 }
 
 /// The event that is meant: if another comes first by then, nothing happens to it.
-async fn head_of(node: &Node, stream: &str, processor: &str, key: &Key) -> Result<EventId> {
-    let lane = node.engine().looker().lane(stream, key).await?;
-    let standing = lane.processors.into_iter().find(|standing| standing.processor == processor);
-    standing.and_then(|standing| standing.head).ok_or_else(|| {
-        Failure::new(Code::NothingWaits, format!("nothing waits in lane {key} of processor {processor:?}"))
-    })
+async fn head_of(
+    node: &Node,
+    stream: &str,
+    processor: &str,
+    meant: &Meant,
+) -> Result<(Option<ProcessorStanding>, EventId)> {
+    let standing = standing(node, stream, processor, meant).await?;
+    let head = meant.event.or(standing.as_ref().and_then(|standing| standing.head));
+    match head {
+        Some(head) if standing.as_ref().is_some_and(|standing| standing.head.is_some()) => {
+            Ok((standing, head))
+        }
+        _ => {
+            let detail = format!("nothing waits in lane {} of processor {processor:?}", meant.lane);
+            Err(Failure::new(Code::NothingWaits, detail))
+        }
+    }
 }
 
 /// The processor that is meant: the one that is named, or the only one.
-fn processor_of(info: &StreamInfo, named: Option<&str>) -> Result<String> {
+pub(super) fn processor_of(info: &StreamInfo, named: Option<&str>) -> Result<String> {
     let names: Vec<&str> = info.processors.iter().map(|processor| processor.name.as_str()).collect();
     match (named, &names[..]) {
         (Some(named), _) if names.contains(&named) => Ok(named.to_owned()),

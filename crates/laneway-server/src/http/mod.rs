@@ -8,6 +8,7 @@ mod answer;
 mod body;
 mod claims;
 mod code;
+mod dead_letters;
 mod error;
 mod events;
 mod guard;

@@ -5,7 +5,10 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
+use laneway::core::store::{Reset, SeatStatus};
+use laneway::engine::lane::{Answer, Filed};
 use laneway::engine::log::CatalogueError;
+use laneway::engine::observe::StoppedSeat;
 use laneway::engine::{ProcessorView, Registration};
 use laneway_client::wire;
 
@@ -17,6 +20,11 @@ use crate::node::{Node, PULL};
 
 /// How long runs may take to finish when their processor is changed or removed.
 pub(super) const DRAIN: Duration = Duration::from_secs(10);
+
+/// How long a request may take to be applied before the answer says that it is not yet.
+pub(super) const APPLIED_WITHIN: Duration = Duration::from_secs(10);
+/// Who paused something, as told to whoever asks why it stands.
+pub(super) const BY: &str = "a call of the HTTP API";
 
 /// Registers a processor whose events remote workers claim, or changes one that is there.
 #[utoipa::path(
@@ -45,12 +53,19 @@ pub(super) async fn put(
     if name.starts_with('_') {
         return Err(Failure::value("processor", format!("{name:?}"), "a name that does not begin with _"));
     }
-    let registration = Registration {
+    let mut registration = Registration {
         settings: convert::settings_in(&asked)?,
         handler: PULL.into(),
         ..Registration::new(&name, &asked.stream)
     };
-    let status = match find(&node, &name).await? {
+    let there = find(&node, &name).await?;
+    // Where it began is history, and stays what it was unless it is said again.
+    if let Some(Ok(stored)) = there.as_ref().map(|there| &there.stored)
+        && asked.start.is_none()
+    {
+        registration.settings.start = stored.settings.start;
+    }
+    let status = match there {
         None => {
             node.engine().process_at_desk_as(registration).await?;
             StatusCode::CREATED
@@ -61,7 +76,7 @@ pub(super) async fn put(
         }
     };
     let now = find(&node, &name).await?.ok_or_else(|| CatalogueError::NoProcessor(name.clone()))?;
-    Ok((status, Json(told(&now))))
+    Ok((status, Json(told(&node, &now).await?)))
 }
 
 async fn change(node: &Node, there: &ProcessorView, registration: Registration) -> Result<()> {
@@ -79,12 +94,16 @@ async fn change(node: &Node, there: &ProcessorView, registration: Registration) 
     if stored.handler != PULL {
         return conflict(format!("processor {name:?} has a handler of its own: no worker can claim from it"));
     }
-    // Where it began is history.
-    let mut as_it_was = stored.settings.clone();
-    as_it_was.start = registration.settings.start;
+    let (began, start) = (stored.settings.start, registration.settings.start);
+    if began != start {
+        let (began, start) = (convert::start_text(began), convert::start_text(start));
+        return conflict(format!(
+            "start is {start}, and processor {name:?} began at {began}: POST /v1/processors/{name}/reset begins anew"
+        ));
+    }
     if !there.runs_here {
         node.engine().process_at_desk_as(registration).await?;
-    } else if as_it_was != registration.settings {
+    } else if stored.settings != registration.settings {
         node.engine().change_processor(registration, DRAIN).await?;
     }
     Ok(())
@@ -94,18 +113,31 @@ async fn find(node: &Node, name: &str) -> Result<Option<ProcessorView>> {
     Ok(node.engine().processors().await?.into_iter().find(|view| view.name == name))
 }
 
-fn told(view: &ProcessorView) -> wire::Processor {
+async fn told(node: &Node, view: &ProcessorView) -> Result<wire::Processor> {
     let stored = view.stored.as_ref().ok();
     let pull = stored.is_some_and(|stored| stored.handler == PULL);
     // What begins with another word was written by a command of this program; nothing, by a program of yours.
     let word = stored.map(|stored| String::from_utf8_lossy(&stored.handler).into_owned()).unwrap_or_default();
     let handler = word.split(':').next().filter(|word| !word.is_empty()).unwrap_or("code").to_owned();
-    wire::Processor {
+    let stopped = node.engine().looker().stopped(&view.name).await?;
+    Ok(wire::Processor {
         name: view.name.clone(),
         stream: view.stream.clone(),
         handler,
         running: view.runs_here,
+        stopped: stopped.into_iter().map(|seat| stopped_out(&view.stream, seat)).collect(),
         settings: stored.map(|stored| convert::settings_out(&view.stream, pull, &stored.settings)),
+    })
+}
+
+fn stopped_out(stream: &str, seat: StoppedSeat) -> wire::Stopped {
+    let StoppedSeat { partition, status, failed } = seat;
+    let (head, cause) = failed.unzip();
+    wire::Stopped {
+        partition: partition.0,
+        status: if status == SeatStatus::Halted { "halted" } else { "paused" }.to_owned(),
+        reference: head.map(|head| convert::reference(stream, partition, head)),
+        cause: cause.map(|cause| String::from_utf8_lossy(&cause).into_owned()),
     }
 }
 
@@ -117,13 +149,16 @@ fn told(view: &ProcessorView) -> wire::Processor {
 )]
 pub(super) async fn get(State(node): State<Node>, Path(name): Path<String>) -> Result<Json<wire::Processor>> {
     let view = find(&node, &name).await?.ok_or(CatalogueError::NoProcessor(name))?;
-    Ok(Json(told(&view)))
+    Ok(Json(told(&node, &view).await?))
 }
 
 /// All processors, by name.
 #[utoipa::path(get, path = "/v1/processors", tag = "processors", responses((status = 200, body = wire::Processors)))]
 pub(super) async fn list(State(node): State<Node>) -> Result<Json<wire::Processors>> {
-    let items = node.engine().processors().await?.iter().map(told).collect();
+    let mut items = Vec::new();
+    for view in node.engine().processors().await? {
+        items.push(told(&node, &view).await?);
+    }
     Ok(Json(wire::Processors { items }))
 }
 
@@ -136,4 +171,82 @@ pub(super) async fn list(State(node): State<Node>) -> Result<Json<wire::Processo
 pub(super) async fn delete(State(node): State<Node>, Path(name): Path<String>) -> Result<StatusCode> {
     node.engine().remove_processor(&name, DRAIN).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Stops a processor on all its partitions; what runs goes on.
+#[utoipa::path(
+    post, path = "/v1/processors/{processor}/pause", tag = "processors",
+    params(("processor" = String, Path, description = "its name")),
+    responses((status = 200, body = wire::Count), (status = 202, body = wire::Count, description = "it has its effect once the processor runs")),
+)]
+pub(super) async fn pause(
+    State(node): State<Node>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<(StatusCode, Json<wire::Count>)> {
+    let Nothing {} = body::object(&headers, body).await?;
+    applied(&node, node.engine().operator().pause(&name, BY).await?).await
+}
+
+/// Lets a paused or halted processor go on; what halted it is tried again, with all its attempts.
+#[utoipa::path(
+    post, path = "/v1/processors/{processor}/resume", tag = "processors",
+    params(("processor" = String, Path, description = "its name")),
+    responses((status = 200, body = wire::Count), (status = 202, body = wire::Count, description = "it has its effect once the processor runs")),
+)]
+pub(super) async fn resume(
+    State(node): State<Node>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<(StatusCode, Json<wire::Count>)> {
+    let Nothing {} = body::object(&headers, body).await?;
+    applied(&node, node.engine().operator().resume(&name).await?).await
+}
+
+/// Begins a processor anew: its progress, held-up lanes and dead letters go, and what is behind the start runs again.
+#[utoipa::path(
+    post, path = "/v1/processors/{processor}/reset", tag = "processors",
+    params(("processor" = String, Path, description = "its name")),
+    request_body = wire::Reset,
+    responses((status = 200, body = wire::Count), (status = 202, body = wire::Count, description = "it has its effect once the processor runs")),
+)]
+pub(super) async fn reset(
+    State(node): State<Node>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<(StatusCode, Json<wire::Count>)> {
+    let asked: wire::Reset = body::object(&headers, body).await?;
+    let start = asked.start.as_ref().ok_or_else(|| {
+        Failure::value(
+            "start",
+            "absent",
+            "\"beginning\", \"end\", an id, or a date such as 2026-11-16T18:00:00Z",
+        )
+    })?;
+    let reset = Reset { start: convert::start_in(start)?, clear_states: asked.clear_states };
+    applied(&node, node.engine().operator().reset(&name, reset).await?).await
+}
+
+/// A body without anything in it.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// Waits for the owners of all partitions.
+async fn applied(node: &Node, filed: Vec<Filed>) -> Result<(StatusCode, Json<wire::Count>)> {
+    let count = filed.len() as u64;
+    let answers = filed.into_iter().map(|filed| node.engine().operator().answer(filed, APPLIED_WITHIN));
+    let mut applied = true;
+    for answer in futures::future::try_join_all(answers).await? {
+        match answer {
+            Some(Answer::Applied | Answer::Already) => {}
+            Some(Answer::Refused(why)) => return Err(why.into()),
+            None => applied = false,
+        }
+    }
+    let status = if applied { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok((status, Json(wire::Count { count, applied })))
 }

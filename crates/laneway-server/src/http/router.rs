@@ -8,7 +8,7 @@ use utoipa_axum::routes;
 
 use super::code::Code;
 use super::error::Failure;
-use super::{claims, events, guard, health, jobs, lanes, openapi, processors, streams};
+use super::{claims, dead_letters, events, guard, health, jobs, lanes, openapi, processors, streams};
 use crate::node::Node;
 
 /// Answers every call of the API on this node.
@@ -40,9 +40,15 @@ pub(super) fn calls() -> OpenApiRouter<Node> {
         .routes(routes!(jobs::cancel))
         .routes(routes!(processors::list))
         .routes(routes!(processors::put, processors::get, processors::delete))
+        .routes(routes!(processors::pause))
+        .routes(routes!(processors::resume))
+        .routes(routes!(processors::reset))
         .routes(routes!(claims::claim))
         .routes(routes!(claims::settle))
         .routes(routes!(claims::extend))
+        .routes(routes!(dead_letters::list))
+        .routes(routes!(dead_letters::redrive))
+        .routes(routes!(dead_letters::discard))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
 }

@@ -26,9 +26,7 @@ pub(super) async fn put(
     body: Body,
 ) -> Result<(StatusCode, Json<wire::Stream>)> {
     let asked: wire::StreamSettings = body::object(&headers, body).await?;
-    if name.starts_with('_') {
-        return Err(Failure::value("stream", format!("{name:?}"), "a name that does not begin with _"));
-    }
+    Failure::own_stream("stream", &name)?;
     let catalogue = node.engine().catalogue();
     catalogue.refresh().await?;
     let there = match catalogue.stream(&name).await {
@@ -96,9 +94,7 @@ async fn standing(node: &Node, name: &str) -> Result<wire::Stream> {
     responses((status = 204, description = "it is gone")),
 )]
 pub(super) async fn delete(State(node): State<Node>, Path(name): Path<String>) -> Result<StatusCode> {
-    if name.starts_with('_') {
-        return Err(Failure::value("stream", format!("{name:?}"), "a name that does not begin with _"));
-    }
+    Failure::own_stream("stream", &name)?;
     node.engine().remove_stream(&name, super::processors::DRAIN).await?;
     Ok(StatusCode::NO_CONTENT)
 }

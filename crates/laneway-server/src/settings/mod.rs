@@ -3,4 +3,4 @@
 mod checked;
 mod listen;
 
-pub(crate) use checked::{Dev, Faults, Handler, LISTEN, Serve};
+pub(crate) use checked::{Dev, Environment, Faults, Handler, LISTEN, STORE, Serve};

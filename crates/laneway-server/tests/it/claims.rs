@@ -10,8 +10,7 @@ async fn ready(program: &Program) -> Client {
     let client = program.client();
     client.put_stream("orders", &serde_json::from_str(r#"{"partitions":4}"#).unwrap()).await.unwrap();
     client.put_stream("bills", &serde_json::from_str(r#"{"partitions":1}"#).unwrap()).await.unwrap();
-    let settings =
-        r#"{"stream":"orders","pull":true,"retry":{"backoff":"10ms"},"batch":{"over":"lane","max":10}}"#;
+    let settings = r#"{"stream":"orders","pull":true,"retry":{"backoff":"10ms"}}"#;
     client.put_processor("charge", &serde_json::from_str(settings).unwrap()).await.unwrap();
     client
 }
@@ -145,5 +144,78 @@ async fn a_claim_that_does_not_wait_gets_what_is_there() {
         assert_eq!(claim.events[0].data.as_ref().unwrap().get(), number.to_string());
         assert!(settle(&client, &claim, r#""outcome":"done""#).await.accepted);
     }
+    program.stop().await;
+}
+
+/// What cannot be carried out is refused while the worker can still mend it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settlement_that_cannot_count_is_refused_and_its_claim_stays_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = ready(&program).await;
+    client.append("orders", &[event("ann", 1)]).await.unwrap();
+    let claimed = claim(&client, r#"{"wait":"20s"}"#).await;
+    let long = "x".repeat((16 << 20) + 1);
+    for (rest, code, says) in [
+        (r#""emit":[{"stream":"nope","data":1}]"#.to_owned(), "stream_not_found", "nope"),
+        (
+            r#""emit":[{"stream":"_laneway","data":1}]"#.to_owned(),
+            "invalid_value",
+            "emit.stream is \"_laneway\"",
+        ),
+        (format!(r#""state":"{}""#, "x".repeat(1 << 20)), "invalid_value", "state bytes"),
+        (format!(r#""result":"{long}""#), "invalid_value", "result bytes"),
+    ] {
+        let refused = settle(&client, &claimed, &format!(r#""outcome":"done",{rest}"#)).await;
+        assert_eq!((refused.accepted, refused.code.as_deref()), (false, Some(code)), "{:?}", refused.detail);
+        assert!(refused.detail.as_ref().unwrap().contains(says), "{:?}", refused.detail);
+    }
+    assert!(settle(&client, &claimed, r#""outcome":"done""#).await.accepted);
+    let again = settle(&client, &claimed, r#""outcome":"fail""#).await;
+    let outcome = laneway_client::wire::Settled { done: 1, failed: false };
+    assert_eq!(
+        (again.accepted, again.already, again.outcome),
+        (true, true, Some(outcome)),
+        "what was said first"
+    );
+    program.stop().await;
+}
+
+/// A result may be as large as any other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_may_be_larger_than_other_bodies() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = ready(&program).await;
+    let job = JobDraft { key: Some("ann".to_owned()), ..JobDraft::default() };
+    let laneway_client::Submission::Accepted(receipt) =
+        client.submit("orders", &job, None, None).await.unwrap()
+    else {
+        panic!("nobody works yet");
+    };
+    let claimed = claim(&client, r#"{"wait":"20s"}"#).await;
+    let large = format!("\"{}\"", "x".repeat(3 << 20));
+    assert!(settle(&client, &claimed, &format!(r#""outcome":"done","result":{large}"#)).await.accepted);
+    assert_eq!(client.job(&receipt.id, None).await.unwrap().result.unwrap().get(), large);
+    program.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_is_settled_only_where_it_was_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = ready(&program).await;
+    let other = r#"{"stream":"bills","pull":true}"#;
+    client.put_processor("other", &serde_json::from_str(other).unwrap()).await.unwrap();
+    client.append("orders", &[event("ann", 1)]).await.unwrap();
+    let claimed = claim(&client, r#"{"wait":"20s"}"#).await;
+    let body = format!(r#"{{"settlements":[{{"claim":"{}","outcome":"done"}}]}}"#, claimed.claim);
+    let refused = client.settle("other", &serde_json::from_str(&body).unwrap()).await.unwrap();
+    let told = &refused.settlements[0];
+    assert_eq!((told.accepted, told.code.as_deref()), (false, Some("invalid_value")));
+    assert!(told.detail.as_ref().unwrap().contains("a claim of processor \"other\""), "{told:?}");
+    let extend = Extend { claims: vec![claimed.claim.clone()], lease: "30s".to_owned() };
+    assert!(!client.extend("other", &extend).await.unwrap().claims[0].accepted);
+    assert!(settle(&client, &claimed, r#""outcome":"done""#).await.accepted);
     program.stop().await;
 }

@@ -73,8 +73,10 @@ async fn every_code_is_documented_and_provoked() {
     expectations(&mut provoked).await;
     jobs(&mut provoked).await;
     let mut all = provoked.codes;
-    // Provoked in `serve`, where a server is about to end, in `claims`, and below.
+    // Provoked in `serve`, where a server is about to end, in `claims`, in `operations`, and below.
     all.extend(["claim_lost", "event_running", "shutting_down", "not_pull"].map(str::to_owned));
+    all.extend(["processor_stopped", "dead_letter_not_found"].map(str::to_owned));
+    all.extend(["successors_done", "earlier_dead", "whole_lane"].map(str::to_owned));
     all.extend(FROM_INSIDE.map(str::to_owned));
     assert_eq!(all, documented());
     program.stop().await;
@@ -110,6 +112,19 @@ async fn bodies(provoked: &mut Provoked) {
     provoked
         .check(post.clone(), EVENTS, r#"{"key":""}"#, "invalid_value", "key is \"\", must be 1 to 512 bytes")
         .await;
+    // A single event has no number: nobody gave it one.
+    for path in [EVENTS, "/v1/streams/orders/jobs"] {
+        let ours = br#"{"key":"a","processor":"charge","headers":{"laneway-caller":"me"}}"#;
+        let ours = if path == EVENTS {
+            br#"{"key":"a","headers":{"laneway-caller":"me"}}"#.to_vec()
+        } else {
+            ours.to_vec()
+        };
+        let answer = provoked.client.send(post.clone(), path, &[], Some(ours)).await.unwrap();
+        let told: Value = serde_json::from_slice(&answer.body).unwrap();
+        let detail = told["detail"].as_str().unwrap();
+        assert!(detail.contains("laneway-caller") && !detail.contains("event 0"), "{path}: {told}");
+    }
     let long = format!(r#"{{"key":"{}"}}"#, "k".repeat(513));
     provoked.check(post.clone(), EVENTS, &long, "invalid_value", "513 bytes").await;
     let many = format!("[{}]", vec!["{}"; 1_001].join(","));
@@ -122,6 +137,16 @@ async fn bodies(provoked: &mut Provoked) {
     provoked
         .check(Method::GET, "/v1/streams/orders/lane?kye=a", "", "unknown_field", "did you mean \"key\"?")
         .await;
+    let says = "GET /v1/streams/orders/events/PARTITION/ID";
+    provoked.check(Method::GET, "/v1/streams/orders/lane?key=", "", "invalid_value", says).await;
+    let extend = r#"{"claims":["c"]}"#;
+    let says = "lease is absent, must be set";
+    provoked.check(post.clone(), "/v1/processors/charge/extend", extend, "invalid_value", says).await;
+    let system = "/v1/streams/_laneway/";
+    for path in ["events", "jobs"] {
+        let path = format!("{system}{path}");
+        provoked.check(post.clone(), &path, "{}", "invalid_value", "stream is \"_laneway\"").await;
+    }
     let claim = r#"{"lease":"1ms"}"#;
     provoked
         .check(
@@ -141,6 +166,14 @@ async fn callers(provoked: &mut Provoked) {
     let answer: Value = serde_json::from_str(&paste(line)).unwrap();
     assert_eq!(answer["code"], "unsupported_media_type", "{answer}");
     provoked.codes.insert("unsupported_media_type".to_owned());
+    // In pieces nobody says how long it is.
+    let line = format!(
+        "head -c 1048577 /dev/zero | tr '\\0' ' ' | curl -s -H 'Content-Type: application/json' \
+         -H 'Transfer-Encoding: chunked' --data-binary @- {}{EVENTS}",
+        provoked.client.address()
+    );
+    let answer: Value = serde_json::from_str(&paste(line)).unwrap();
+    assert_eq!(answer["detail"], "the body has more than 1048576 bytes, at most 1048576 are taken");
     let foreign = [(HOST, "evil.example:7070")];
     provoked.check_with(Method::GET, "/v1/streams", &foreign, None, "host_not_allowed", "evil.example").await;
     let page = [(ORIGIN, "http://evil.example")];
@@ -173,6 +206,11 @@ async fn nouns(provoked: &mut Provoked) {
     provoked.check(Method::PUT, "/v1/processors/charge", moved, "processor_conflict", "\"orders\"").await;
     let push = r#"{"stream":"orders"}"#;
     provoked.check(Method::PUT, "/v1/processors/other", push, "invalid_value", "pull is false").await;
+    let batch = r#"{"stream":"orders","pull":true,"batch":{"over":"lane","max":9}}"#;
+    provoked.check(Method::PUT, "/v1/processors/other", batch, "invalid_value", "max_events").await;
+    let late = r#"{"stream":"orders","pull":true,"start":"end"}"#;
+    let says = "began at beginning: POST /v1/processors/charge/reset";
+    provoked.check(Method::PUT, "/v1/processors/charge", late, "processor_conflict", says).await;
 }
 
 async fn expectations(provoked: &mut Provoked) {
@@ -184,6 +222,15 @@ async fn expectations(provoked: &mut Provoked) {
     append("orders", json!({"key":"a","dedup_id":"d","data":1})).await;
     let other = r#"{"key":"a","dedup_id":"d","data":2}"#;
     provoked.check(Method::POST, EVENTS, other, "dedup_conflict", "another body").await;
+    for said in [r#""type":"other""#, r#""headers":{"a":"b"}"#] {
+        let other = format!(r#"{{"key":"a","dedup_id":"d","data":1,{said}}}"#);
+        provoked.check(Method::POST, EVENTS, &other, "dedup_conflict", "another body").await;
+    }
+    let newest = r#"{"key":"a","generation":3}"#;
+    let says = "generation is set, must be absent unless the stream's mode is latest";
+    for path in [EVENTS, "/v1/streams/orders/jobs"] {
+        provoked.check(Method::POST, path, newest, "invalid_value", says).await;
+    }
     provoked
         .check(Method::POST, EVENTS, r#"{"key":"a","expect_prev":null}"#, "prev_conflict", "last id is 1")
         .await;
@@ -206,6 +253,15 @@ async fn jobs(provoked: &mut Provoked) {
     provoked
         .check(Method::POST, path, r#"{"key":"j"}"#, "processor_required", "processors charge, mail")
         .await;
+    let object = r#"{"key":"j","processor":"charge","expect_object_version":7}"#;
+    let says = "expect_object_version is set, must be absent unless object is set";
+    provoked.check(Method::POST, path, object, "invalid_value", says).await;
+    let forgotten = r#"{"key":"j","processor":"charge","keep":"0s"}"#;
+    provoked.check(Method::POST, path, forgotten, "invalid_value", "keep is 0").await;
+    let (wait, many) =
+        ([(HeaderName::from_static("prefer"), "wait=1")], r#"[{"key":"j","processor":"charge"}]"#);
+    let says = "only one job is waited for";
+    provoked.check_with(Method::POST, path, &wait, Some(many.to_owned()), "invalid_value", says).await;
     let client = provoked.client.clone();
     let job = serde_json::from_value(json!({"key":"j","processor":"charge","keep":"1ms"})).unwrap();
     let submitted = client.submit("orders", &job, None, Some("k")).await.unwrap();

@@ -133,3 +133,33 @@ async fn a_handler_that_never_stops_talking_is_ended_and_parked() {
     assert!(job.error.unwrap().contains("more than 16777216 bytes"));
     program.stop().await;
 }
+
+/// The first block of this language in the README.
+fn from_readme(language: &str) -> String {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let (_, block) = text.split_once(&format!("dev -- {language}")).unwrap().1.split_once("```").unwrap();
+    let (_, block) = block.split_once('\n').unwrap();
+    block.split_once("```").unwrap().0.to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handlers_of_the_readme_do_what_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "handler.py", &from_readme("python3"));
+    let program = Program::dev(folder.path(), &["--", "python3", "handler.py"]).await;
+    let charged = submit(&program, job("ann", &7)).await;
+    let result = charged.result.unwrap();
+    assert_eq!((charged.status.as_str(), result.get()), ("done", r#"{"charged": "ann", "attempt": "1"}"#));
+    let poison = submit(&program, job("bob", &"poison")).await;
+    assert_eq!((poison.status.as_str(), poison.attempt), ("parked", 1));
+    program.stop().await;
+
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "handler.sh", &from_readme("sh"));
+    let program = Program::dev(folder.path(), &["--", "sh", "handler.sh"]).await;
+    let written = submit(&program, job("ann", &7)).await;
+    assert_eq!(written.result.unwrap().get(), r#""written as 1 of ann""#);
+    let log = std::fs::read_to_string(folder.path().join("orders.log")).unwrap();
+    assert_eq!(log, format!("{}: 7\n", written.reference.unwrap()));
+    program.stop().await;
+}

@@ -7,6 +7,7 @@ mod errors;
 mod exec;
 mod http_calls;
 mod keys;
+mod operations;
 mod order;
 mod program;
 mod seam;

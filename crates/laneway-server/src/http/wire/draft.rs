@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway::EventId;
 use laneway::core::event::Dedup;
 use laneway::core::store::ObjectWrite;
 use laneway::core::{Delay, DelayMode, Draft, Headers, Kind, StartAfter};
 use laneway::engine::log::Appending;
+use laneway::{EventId, Mode};
 use laneway_client::wire::{self, EventDraft};
 
 use super::key::key;
@@ -17,13 +17,10 @@ use crate::http::error::{Failure, Result};
 /// How long a dedup id is remembered.
 const DEDUP_WINDOW: Duration = Duration::from_secs(24 * 3_600);
 
-/// What names a body: the same id with another body is a conflict.
-fn body_hash(bytes: &[u8]) -> u128 {
-    xxhash_rust::xxh3::xxh3_128(bytes)
-}
-
-/// Events of one call, and the object that changes with them.
-pub(crate) fn appending(events: Vec<EventDraft>) -> Result<Appending> {
+/// Events of one call to a stream of this mode, and the object that changes with them.
+pub(crate) fn appending(events: Vec<EventDraft>, mode: Mode) -> Result<Appending> {
+    let several = events.len() > 1;
+    let at = |index, failure| if several { at(index, failure) } else { failure };
     let mut objects = events.iter().enumerate().filter(|(_, event)| event.object.is_some());
     let object = objects.next().map(|(_, event)| event).map(object).transpose()?;
     if let Some((index, _)) = objects.next() {
@@ -32,19 +29,20 @@ pub(crate) fn appending(events: Vec<EventDraft>) -> Result<Appending> {
     }
     for (index, event) in events.iter().enumerate() {
         if event.expect_object_version.is_some() && event.object.is_none() {
-            let refusal = Failure::value("expect_object_version", "set", "absent unless object is set");
-            return Err(at(index, refusal));
+            return Err(at(index, expects_no_object()));
         }
     }
-    let several = events.len() > 1;
     let drafts: Result<Vec<Draft>> = events
         .into_iter()
         .enumerate()
-        .map(|(index, event)| {
-            draft(event).map_err(|failure| if several { at(index, failure) } else { failure })
-        })
+        .map(|(index, event)| draft(event, mode).map_err(|failure| at(index, failure)))
         .collect();
     Ok(Appending { drafts: drafts?, object })
+}
+
+/// A version is expected of an object that is not there.
+pub(crate) fn expects_no_object() -> Failure {
+    Failure::value("expect_object_version", "set", "absent unless object is set")
 }
 
 fn at(index: usize, failure: Failure) -> Failure {
@@ -57,17 +55,22 @@ fn object(event: &EventDraft) -> Result<ObjectWrite> {
     Ok(ObjectWrite { expect: event.expect_object_version, value })
 }
 
-/// One event.
-pub(crate) fn draft(event: EventDraft) -> Result<Draft> {
+/// One event of a stream of this mode.
+pub(crate) fn draft(event: EventDraft, mode: Mode) -> Result<Draft> {
+    if mode == Mode::Queue {
+        for (field, is_set) in [
+            ("generation", event.generation.is_some()),
+            ("incarnation", event.incarnation.is_some()),
+            ("delete", event.delete),
+        ] {
+            if is_set {
+                return Err(Failure::value(field, "set", "absent unless the stream's mode is latest"));
+            }
+        }
+    }
     let key = key(event.key.as_ref().map(AsRef::as_ref), event.key_b64.as_ref().map(AsRef::as_ref))?;
     let data = event.data.as_ref().map_or("null", |data| data.get());
     let data = Bytes::copy_from_slice(data.as_bytes());
-    let dedup = event.dedup_id.map(|id| Dedup {
-        id: Bytes::from(id),
-        // The body is what the producer said: options such as a delay may differ between two tries.
-        body: body_hash(&data),
-        window: DEDUP_WINDOW,
-    });
     let delay = delay(event.delay.as_deref(), event.run_at.as_deref(), event.delay_mode)?;
     let mut draft = Draft::new(key, Kind::new(event.kind.unwrap_or_default())?, data);
     draft.headers = Headers::new(event.headers)?;
@@ -77,7 +80,11 @@ pub(crate) fn draft(event: EventDraft) -> Result<Draft> {
     draft.delay = delay;
     draft.priority = event.priority.unwrap_or_default();
     draft.ttl = event.ttl.as_deref().map(|ttl| length("ttl", ttl)).transpose()?;
-    draft.dedup = dedup;
+    draft.dedup = event.dedup_id.map(|id| Dedup {
+        id: Bytes::from(id),
+        body: draft.fingerprint(),
+        window: DEDUP_WINDOW,
+    });
     draft.expect_prev = event.expect_prev.map(|prev| prev.map(EventId));
     draft.check()?;
     Ok(draft)
@@ -107,7 +114,7 @@ mod tests {
     use super::*;
 
     fn of(json: &str) -> Result<Appending> {
-        appending(serde_json::from_str(json).unwrap())
+        appending(serde_json::from_str(json).unwrap(), Mode::Latest)
     }
 
     #[test]
@@ -146,9 +153,19 @@ mod tests {
             (r#"[{"key":"a","object":1},{"key":"a","object":2}]"#, "event 1: object is set again"),
             (r#"[{"key":"a"},{"key":""}]"#, "event 1: key is \"\""),
             (r#"[{"key":"a","ttl":"soon"}]"#, "ttl is \"soon\""),
+            (r#"[{"key":"a","expect_object_version":1}]"#, "expect_object_version is set"),
         ] {
             let told = of(json).unwrap_err().detail;
             assert!(told.contains(says), "{json}: {told}");
+            assert!(
+                json.contains("},{") || !told.contains("event 0"),
+                "a single event has no number: {told}"
+            );
+        }
+        for field in [r#""generation":3"#, r#""incarnation":2"#, r#""delete":true"#] {
+            let events = format!(r#"[{{"key":"a",{field}}}]"#);
+            let told = appending(serde_json::from_str(&events).unwrap(), Mode::Queue).unwrap_err().detail;
+            assert!(told.ends_with("is set, must be absent unless the stream's mode is latest"), "{told}");
         }
     }
 }

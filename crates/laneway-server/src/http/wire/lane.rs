@@ -39,14 +39,16 @@ pub(crate) fn why(why: &Why) -> wire::Why {
 
 /// The one word for a lane of one processor.
 pub(crate) fn status_of(standing: &ProcessorStanding) -> &'static str {
-    let block = standing.record.as_ref().and_then(|record| record.block.as_ref());
-    match block {
+    // A record says running of every lane that may start: whether one does is in the reason.
+    if matches!(standing.why, Why::Running { .. } | Why::Claimed { .. }) {
+        return "running";
+    }
+    match standing.record.as_ref().and_then(|record| record.block.as_ref()) {
         Some(Block::Paused { .. }) => "paused",
         Some(Block::Parked { .. }) => "parked",
         Some(Block::Retry { .. }) => "retrying",
-        Some(Block::Running { .. } | Block::Claimed(_)) => "running",
         _ if standing.status != SeatStatus::Run => "paused",
         _ if standing.head.is_none() => "idle",
-        Some(Block::Hold { .. } | Block::Diverting { .. }) | None => "waiting",
+        _ => "waiting",
     }
 }

@@ -12,12 +12,12 @@ mod time;
 
 pub(super) use laneway::core::period::text as length_text;
 
-pub(super) use draft::{appending, draft};
+pub(super) use draft::{appending, draft, expects_no_object};
 pub(super) use event::{claimed, event, kind, reference};
 pub(super) use key::{Named, key, named};
 pub(super) use lane::{status_of, why};
 pub(super) use payload::payload;
-pub(super) use processor::{settings_in, settings_out};
+pub(super) use processor::{settings_in, settings_out, start_in, start_text};
 pub(super) use settle::answer;
 pub(super) use stream::{stream_in, stream_out};
 pub(super) use time::{date_of, due, length};

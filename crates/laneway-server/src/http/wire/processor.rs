@@ -34,22 +34,20 @@ pub(crate) fn settings_in(asked: &wire::ProcessorSettings) -> Result<ProcessorSe
         Some(wire::OnFailure::Halt) => OnFailure::Halt,
         Some(wire::OnFailure::Drop) => OnFailure::Drop,
     };
-    settings.batch = match &asked.batch {
-        None => Batch::One,
-        Some(wire::Batch { over, max, within }) => {
-            let within =
-                within.as_deref().map_or(Ok(Duration::ZERO), |within| length("batch.within", within))?;
-            match over {
-                wire::BatchOver::Lane => Batch::Lane { max: *max, within },
-                wire::BatchOver::Lanes => Batch::Lanes { max: *max, within },
-            }
-        }
-    };
+    if asked.batch.is_some() {
+        let limit = "absent: each worker says with max_events of its claim how many events it takes";
+        return Err(Failure::value("batch", "set", limit));
+    }
     settings.types.clone_from(&asked.types);
-    settings.start = match &asked.start {
-        None => StartAt::Beginning,
-        Some(wire::Start::Id(id)) => StartAt::Id(EventId(*id)),
-        Some(wire::Start::At(word)) => match word.as_str() {
+    settings.start = asked.start.as_ref().map_or(Ok(StartAt::Beginning), start_in)?;
+    Ok(settings)
+}
+
+/// Where a processor begins.
+pub(crate) fn start_in(start: &wire::Start) -> Result<StartAt> {
+    Ok(match start {
+        wire::Start::Id(id) => StartAt::Id(EventId(*id)),
+        wire::Start::At(word) => match word.as_str() {
             "beginning" => StartAt::Beginning,
             "end" => StartAt::End,
             text => StartAt::Time(date("start", text).map_err(|_| {
@@ -57,8 +55,7 @@ pub(crate) fn settings_in(asked: &wire::ProcessorSettings) -> Result<ProcessorSe
                 Failure::value("start", format!("{text:?}"), known)
             })?),
         },
-    };
-    Ok(settings)
+    })
 }
 
 /// What a processor is, with all defaults.
@@ -91,12 +88,24 @@ pub(crate) fn settings_out(
             Batch::Lanes { max, within } => Some(batch_out(wire::BatchOver::Lanes, max, within)),
         },
         types: settings.types.clone(),
-        start: Some(match settings.start {
-            StartAt::Beginning => wire::Start::At("beginning".to_owned()),
-            StartAt::End => wire::Start::At("end".to_owned()),
-            StartAt::Id(id) => wire::Start::Id(id.0),
-            StartAt::Time(at) => wire::Start::At(date_of(at)),
-        }),
+        start: Some(start_out(settings.start)),
+    }
+}
+
+/// The same as text, for people.
+pub(crate) fn start_text(start: StartAt) -> String {
+    match start_out(start) {
+        wire::Start::Id(id) => id.to_string(),
+        wire::Start::At(word) => word,
+    }
+}
+
+fn start_out(start: StartAt) -> wire::Start {
+    match start {
+        StartAt::Beginning => wire::Start::At("beginning".to_owned()),
+        StartAt::End => wire::Start::At("end".to_owned()),
+        StartAt::Id(id) => wire::Start::Id(id.0),
+        StartAt::Time(at) => wire::Start::At(date_of(at)),
     }
 }
 
@@ -111,8 +120,7 @@ mod tests {
     #[test]
     fn settings_come_back_as_they_were() {
         let json = r#"{"stream":"orders","pull":true,"concurrency":7,"timeout":"30s","retry":{"max_attempts":2,
-            "backoff":"100ms","backoff_max":"1m"},"on_failure":"dead_letter_lane","batch":{"over":"lane","max":9},
-            "types":["order.*"],"start":17}"#;
+            "backoff":"100ms","backoff_max":"1m"},"on_failure":"dead_letter_lane","types":["order.*"],"start":17}"#;
         let asked: wire::ProcessorSettings = serde_json::from_str(json).unwrap();
         let told = settings_out("orders", true, &settings_in(&asked).unwrap());
         assert_eq!(serde_json::to_value(told).unwrap(), serde_json::to_value(asked).unwrap());

@@ -1,0 +1,315 @@
+//! Dead letters: look at them, bring them back, forget them (contract 1.17).
+
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
+use laneway::core::store::{RedriveTo, RequestOp};
+use laneway::core::{Key, LaneName, Seat};
+use laneway::engine::lane::Answer;
+use laneway::engine::observe::DeadLetter;
+use laneway::{EventId, Partition, Ref};
+use laneway_client::wire;
+
+use super::answer::Json;
+use super::code::Code;
+use super::error::{Failure, Result};
+use super::lanes::processor_of;
+use super::processors::APPLIED_WITHIN;
+use super::query::Query;
+use super::{body, wire as convert};
+use crate::node::Node;
+
+/// Most dead letters of one call, and how many are told unless it is said.
+const LETTERS_MAX: usize = 1_000;
+const LETTERS: usize = 100;
+
+/// A dead letter and whose it is.
+struct Letter {
+    stream: String,
+    processor: String,
+    dead: DeadLetter,
+}
+
+impl Letter {
+    fn id(&self) -> EventId {
+        self.dead.letter.event.id
+    }
+
+    fn lane(&self) -> LaneName {
+        self.dead.letter.event.key.clone().map_or(LaneName::Event(self.id()), LaneName::Key)
+    }
+
+    fn reference(&self) -> String {
+        convert::reference(&self.stream, self.dead.partition, self.id())
+    }
+
+    fn place(&self) -> (String, Partition, LaneName, EventId) {
+        (self.processor.clone(), self.dead.partition, self.lane(), self.id())
+    }
+
+    fn is_with(&self, other: &Self) -> bool {
+        (&self.processor, self.dead.partition, self.lane())
+            == (&other.processor, other.dead.partition, other.lane())
+    }
+}
+
+/// Which dead letters somebody means.
+#[derive(Default)]
+struct Wanted {
+    stream: Option<String>,
+    processor: Option<String>,
+    key: Option<Key>,
+}
+
+/// Dead letters, by processor, partition and id.
+#[utoipa::path(
+    get, path = "/v1/dead-letters", tag = "dead letters",
+    params(
+        ("stream" = Option<String>, Query, description = "only of this stream"),
+        ("processor" = Option<String>, Query, description = "only of this processor"),
+        ("key" = Option<String>, Query, description = "only of the lane with this key"),
+        ("key_b64" = Option<String>, Query, description = "the key in base64, when it is no UTF-8"),
+        ("limit" = Option<usize>, Query, description = "at most so many, 1 to 1,000; default 100"),
+    ),
+    responses((status = 200, body = wire::DeadLetters)),
+)]
+pub(super) async fn list(
+    State(node): State<Node>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<wire::DeadLetters>> {
+    let query = Query::read(query.as_deref(), &["stream", "processor", "key", "key_b64", "limit"])?;
+    let limit = query.number("limit", "1 to 1000")?.unwrap_or(LETTERS);
+    if !(1..=LETTERS_MAX).contains(&limit) {
+        return Err(Failure::value("query limit", limit, "1 to 1000"));
+    }
+    let text = |name: &str| query.bytes(name).map(|value| String::from_utf8_lossy(value).into_owned());
+    let key = convert::key(query.bytes("key"), query.bytes("key_b64"))?;
+    let wanted = Wanted { stream: text("stream"), processor: text("processor"), key };
+    let (letters, more) = find(&node, &wanted, limit).await?;
+    Ok(Json(wire::DeadLetters { items: letters.iter().map(told).collect(), more }))
+}
+
+fn told(letter: &Letter) -> wire::DeadLetter {
+    let dead = &letter.dead.letter;
+    let convert::Named { key, key_b64 } = convert::named(dead.event.key.as_ref());
+    let (data, data_b64) = convert::payload(&dead.event.data);
+    wire::DeadLetter {
+        reference: letter.reference(),
+        processor: letter.processor.clone(),
+        key,
+        key_b64,
+        kind: convert::kind(&dead.event.kind),
+        data,
+        data_b64,
+        cause: String::from_utf8_lossy(&dead.cause).into_owned(),
+        attempts: dead.attempts,
+        at: convert::date_of(dead.at),
+    }
+}
+
+/// Finds dead letters, and says whether there are more than that.
+async fn find(node: &Node, wanted: &Wanted, limit: usize) -> Result<(Vec<Letter>, bool)> {
+    let engine = node.engine();
+    engine.catalogue().refresh().await?;
+    if let Some(stream) = &wanted.stream {
+        engine.catalogue().stream(stream).await?;
+    }
+    if let Some(processor) = &wanted.processor {
+        engine.catalogue().processor(processor).await?;
+    }
+    let mut letters = Vec::new();
+    for view in engine.processors().await? {
+        let is_meant = wanted.stream.as_ref().is_none_or(|stream| *stream == view.stream)
+            && wanted.processor.as_ref().is_none_or(|processor| *processor == view.name);
+        if !is_meant || letters.len() > limit {
+            continue;
+        }
+        // One more than is told, to know that there are more.
+        let room = limit + 1 - letters.len();
+        let found = engine.looker().dead_letters_of(&view.name, wanted.key.as_ref(), room).await?;
+        let (stream, processor) = (&view.stream, &view.name);
+        letters.extend(found.into_iter().map(|dead| Letter {
+            stream: stream.clone(),
+            processor: processor.clone(),
+            dead,
+        }));
+    }
+    let more = letters.len() > limit;
+    letters.truncate(limit);
+    Ok((letters, more))
+}
+
+/// What is to become of dead letters.
+#[derive(Clone, Copy)]
+enum Wish {
+    Redrive(RedriveTo),
+    Discard,
+}
+
+/// Brings dead letters back, to their place in the lane or as a copy to its end. Those of one lane come back together.
+#[utoipa::path(
+    post, path = "/v1/dead-letters/redrive", tag = "dead letters",
+    request_body = wire::DeadRequest,
+    responses((status = 200, body = wire::DeadAnswers, description = "what became of each")),
+)]
+pub(super) async fn redrive(
+    State(node): State<Node>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<wire::DeadAnswers>> {
+    let asked: wire::DeadRequest = body::object(&headers, body).await?;
+    let to = match asked.to {
+        Some(wire::RedriveTo::Tail) => RedriveTo::Tail,
+        Some(wire::RedriveTo::Place) | None => RedriveTo::Place,
+    };
+    ask(&node, Wish::Redrive(to), asked).await
+}
+
+/// Forgets dead letters for good. A lane that diverts goes on diverting until it is resumed.
+#[utoipa::path(
+    post, path = "/v1/dead-letters/discard", tag = "dead letters",
+    request_body = wire::DeadRequest,
+    responses((status = 200, body = wire::DeadAnswers, description = "what became of each")),
+)]
+pub(super) async fn discard(
+    State(node): State<Node>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<wire::DeadAnswers>> {
+    let asked: wire::DeadRequest = body::object(&headers, body).await?;
+    if asked.to.is_some() {
+        return Err(Failure::value("to", "set", "absent: what is discarded goes nowhere"));
+    }
+    ask(&node, Wish::Discard, asked).await
+}
+
+async fn ask(node: &Node, wish: Wish, asked: wire::DeadRequest) -> Result<Json<wire::DeadAnswers>> {
+    let (mut items, mut letters, more) = match (&asked.filter, asked.refs.is_empty()) {
+        (Some(_), false) => {
+            return Err(Failure::value("filter", "set beside refs", "the only one of the two"));
+        }
+        (None, true) => return Err(Failure::value("refs", "absent", "1 to 1000 names, or filter set")),
+        (Some(_), true) if asked.processor.is_some() => {
+            return Err(Failure::value("processor", "set beside filter", "a field of the filter"));
+        }
+        (Some(filter), true) => {
+            let (letters, more) = find(node, &wanted(filter)?, LETTERS_MAX).await?;
+            (Vec::new(), letters, more)
+        }
+        (None, false) => {
+            if asked.refs.len() > LETTERS_MAX {
+                return Err(Failure::value("refs", format!("{} names", asked.refs.len()), "1 to 1000"));
+            }
+            let (missing, letters) = named(node, &asked).await?;
+            (missing, letters, false)
+        }
+    };
+    // Those of a lane come back together, and in order.
+    letters.sort_by_key(Letter::place);
+    letters.dedup_by_key(|letter| letter.place());
+    let mut rest = &letters[..];
+    while let Some(first) = rest.first() {
+        let with = rest.iter().take_while(|letter| letter.is_with(first)).count();
+        let (lane, others) = rest.split_at(with);
+        rest = others;
+        let answers = match asked.dry_run {
+            true => lane.iter().map(|letter| accepted(letter, false)).collect(),
+            false => change(node, wish, lane).await?,
+        };
+        items.extend(answers);
+    }
+    let count = items.iter().filter(|item| item.accepted).count() as u64;
+    Ok(Json(wire::DeadAnswers { count, items, more }))
+}
+
+fn wanted(filter: &wire::DeadFilter) -> Result<Wanted> {
+    let key =
+        convert::key(filter.key.as_ref().map(AsRef::as_ref), filter.key_b64.as_ref().map(AsRef::as_ref))?;
+    if filter.stream.is_none() && filter.processor.is_none() {
+        return Err(Failure::value("filter", "without stream and processor", "about one of them at least"));
+    }
+    Ok(Wanted { stream: filter.stream.clone(), processor: filter.processor.clone(), key })
+}
+
+/// The dead letters of these names; and what was none.
+async fn named(node: &Node, asked: &wire::DeadRequest) -> Result<(Vec<wire::DeadAnswer>, Vec<Letter>)> {
+    let engine = node.engine();
+    engine.catalogue().refresh().await?;
+    let (mut missing, mut letters) = (Vec::new(), Vec::new());
+    for text in &asked.refs {
+        let Ref { stream, partition, id } = text.parse()?;
+        let info = engine.catalogue().stream(&stream).await?;
+        let processor = processor_of(&info, asked.processor.as_deref())?;
+        match engine.looker().dead_letter(&processor, partition, id).await? {
+            Some(dead) => letters.push(Letter { stream, processor, dead }),
+            None => {
+                let detail = format!("event {text} is no dead letter of processor {processor:?}");
+                let failure = Failure::new(Code::DeadLetterNotFound, detail);
+                missing.push(refused(text.clone(), processor, &failure));
+            }
+        }
+    }
+    Ok((missing, letters))
+}
+
+/// Changes dead letters of one lane: all it has at once, else one by one.
+async fn change(node: &Node, wish: Wish, lane: &[Letter]) -> Result<Vec<wire::DeadAnswer>> {
+    let Some(first) = lane.first() else { return Ok(Vec::new()) };
+    let looker = node.engine().looker();
+    let all = match &first.dead.letter.event.key {
+        Some(key) => looker.dead_letters_of(&first.processor, Some(key), LETTERS_MAX + 1).await?.len(),
+        None => 1,
+    };
+    let mut items = Vec::with_capacity(lane.len());
+    if lane.len() == all && all > 1 {
+        let decided = file(node, wish, first, None).await?;
+        items.extend(lane.iter().map(|letter| item(letter, &decided)));
+        return Ok(items);
+    }
+    for letter in lane {
+        let decided = file(node, wish, letter, Some(letter.id())).await?;
+        items.push(item(letter, &decided));
+    }
+    Ok(items)
+}
+
+fn item(letter: &Letter, decided: &Result<bool>) -> wire::DeadAnswer {
+    match decided {
+        Ok(applied) => accepted(letter, !applied),
+        Err(failure) => refused(letter.reference(), letter.processor.clone(), failure),
+    }
+}
+
+/// Asks the owner; answers whether it has decided yet.
+async fn file(node: &Node, wish: Wish, letter: &Letter, id: Option<EventId>) -> Result<Result<bool>> {
+    let engine = node.engine();
+    let (info, processor) = engine.catalogue().processor(&letter.processor).await?;
+    let seat = Seat { shard: info.shard(letter.dead.partition), processor };
+    let lane = letter.lane();
+    let op = match wish {
+        Wish::Redrive(to) => RequestOp::Redrive { id, lane, to },
+        Wish::Discard => RequestOp::Discard { id, lane },
+    };
+    let filed = engine.operator().file(seat, engine.env().token(), op).await?;
+    Ok(match engine.operator().answer(filed, APPLIED_WITHIN).await? {
+        Some(Answer::Applied | Answer::Already) => Ok(true),
+        Some(Answer::Refused(why)) => Err(why.into()),
+        None => Ok(false),
+    })
+}
+
+fn accepted(letter: &Letter, pending: bool) -> wire::DeadAnswer {
+    wire::DeadAnswer {
+        reference: letter.reference(),
+        processor: letter.processor.clone(),
+        accepted: true,
+        pending,
+        code: None,
+        detail: None,
+    }
+}
+
+fn refused(reference: String, processor: String, failure: &Failure) -> wire::DeadAnswer {
+    let (code, detail) = (Some(failure.code.name().to_owned()), Some(failure.detail.clone()));
+    wire::DeadAnswer { reference, processor, accepted: false, pending: false, code, detail }
+}
