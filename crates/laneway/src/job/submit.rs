@@ -27,9 +27,9 @@ use crate::stream::{Options, SendError, Stream, options};
 /// # app.processor("make", &statements, make);
 /// # app.start().await?;
 /// let ask = MakeStatement { account: "a1".to_owned() };
-/// let job = statements.submit(&ask).dedup_id("a1/2026-10").keep(hours(1)).await?;
+/// let job = statements.submit(&ask).idempotency_key("a1/2026-10").keep(hours(1)).await?;
 /// // Asked again, for instance after a lost answer: the same job.
-/// assert_eq!(statements.submit(&ask).dedup_id("a1/2026-10").await?.id(), job.id());
+/// assert_eq!(statements.submit(&ask).idempotency_key("a1/2026-10").await?.id(), job.id());
 /// assert_eq!(job.wait(secs(10)).await?, 7);
 /// # app.stop(secs(5)).await;
 /// # Ok(()) }
@@ -71,6 +71,13 @@ impl<'a, T: Record, Out> Submitting<'a, T, Out> {
     }
 
     options!();
+
+    /// Names the submission: the same again within a day is the same job, also while it runs, and another body is a
+    /// conflict. It counts per caller and lane.
+    pub fn idempotency_key(mut self, key: impl Into<Vec<u8>>) -> Self {
+        self.by.idempotency_key = Some(bytes::Bytes::from(key.into()));
+        self
+    }
 
     /// Which processor answers. Default: as the record says, or the stream's only one.
     pub fn processor(self, name: impl Into<String>) -> Self {

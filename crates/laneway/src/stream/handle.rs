@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::{Key, Mode, Refusal};
-use laneway_engine::log::Appending;
+use laneway_engine::log::{AppendError, Appending};
 use serde::de::DeserializeOwned;
 
 use super::declared::{Declared, Wanted};
@@ -178,11 +178,11 @@ impl<T: Record> Stream<T> {
         Ok(self.declared.define(&self.shared.engine).await?)
     }
 
+    /// Appends to the stream, which has been defined before.
     pub(super) async fn append(
         &self,
         appending: Appending,
-    ) -> Result<Vec<Result<Receipt, SendError>>, SendError> {
-        self.define().await?;
+    ) -> Result<Vec<Result<Receipt, SendError>>, AppendError> {
         let sent = self.shared.engine.producer().append(self.name(), appending).await?;
         Ok(sent.into_iter().map(|sent| Receipt::of(&self.declared.name, sent)).collect())
     }

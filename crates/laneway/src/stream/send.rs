@@ -3,6 +3,7 @@
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
+use laneway_core::Refusal;
 use laneway_core::store::ObjectWrite;
 use laneway_engine::log::Appending;
 use serde::Serialize;
@@ -64,7 +65,11 @@ impl Object {
     }
 
     pub(super) fn into_write(self) -> Result<Option<ObjectWrite>, SendError> {
-        let Some(value) = self.value else { return Ok(None) };
+        let Some(value) = self.value else {
+            let limit = "absent unless an object is written or removed along";
+            let unwanted = |version: u64| Refusal::new("expect_object_version", version.to_string(), limit);
+            return self.expect.map(unwanted).map_or(Ok(None), |refusal| Err(refusal.into()));
+        };
         Ok(Some(ObjectWrite { expect: self.expect, value: value? }))
     }
 }
@@ -84,7 +89,7 @@ macro_rules! object {
             self
         }
 
-        /// Only if the object has this version; 0 if there must be none.
+        /// Writes or removes the object only if it has this version; 0 if there must be none.
         pub fn expect_object_version(mut self, version: u64) -> Self {
             self.object.expect(version);
             self
@@ -101,8 +106,15 @@ impl<'a, T: Record> Sending<'a, T> {
     options!();
     object!();
 
+    /// Names it at its producer: the same again within a day is the same event, another body is a conflict.
+    pub fn dedup_id(mut self, id: impl Into<Vec<u8>>) -> Self {
+        self.options.dedup_id(id.into());
+        self
+    }
+
     async fn send(self) -> Result<Receipt, SendError> {
         let (draft, object) = (self.options.into_draft()?, self.object.into_write()?);
+        self.stream.define().await?;
         let sent = self.stream.append(Appending { drafts: vec![draft], object }).await?;
         sent.into_iter().next().expect("one answer per draft")
     }

@@ -4,5 +4,6 @@ mod crates;
 mod examples;
 mod handlers;
 mod operating;
+mod sending;
 mod starting;
 mod upkeep;
