@@ -62,6 +62,30 @@ impl StreamSettings {
         }
         Ok(())
     }
+
+    /// Refuses a change of what never changes.
+    pub fn check_change(&self, before: &Self) -> Result<(), Refusal> {
+        self.check()?;
+        if before.partitions != self.partitions {
+            let limit = format!("{}, which never changes", before.partitions);
+            return Err(Refusal::new("partitions", self.partitions.to_string(), limit));
+        }
+        if before.mode != self.mode {
+            let limit = format!("{:?}, which never changes", before.mode);
+            return Err(Refusal::new("mode", format!("{:?}", self.mode), limit));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses what can be no name of a stream or processor.
+pub fn check_name(field: &'static str, name: &str) -> Result<(), Refusal> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    if name.is_empty() || name.len() > limits::NAME_BYTES_MAX || !name.bytes().all(is_plain) {
+        let limit = format!("1 to {} letters, digits, '.', '_' or '-'", limits::NAME_BYTES_MAX);
+        return Err(Refusal::new(field, format!("{name:?}"), limit));
+    }
+    Ok(())
 }
 
 /// Where a processor begins on a stream that has events already.

@@ -84,6 +84,7 @@ impl<'a> Processor<'a> {
                 needs: Default::default(),
                 layers: Vec::new(),
                 started: false,
+                changed: false,
             });
             declarations.processors.len() - 1
         });
@@ -93,12 +94,8 @@ impl<'a> Processor<'a> {
     fn change(self, change: impl FnOnce(&mut Declaration)) -> Self {
         self.shared.change(|declarations| {
             let declaration = &mut declarations.processors[self.index];
-            if declaration.started {
-                let fault = format!("processor {:?}: it was changed after its start", declaration.name);
-                declarations.faults.push(fault);
-            } else {
-                change(declaration);
-            }
+            declaration.changed = declaration.started;
+            change(declaration);
         });
         self
     }
