@@ -66,7 +66,21 @@ impl Schedules {
     }
 
     /// Creates a schedule or changes one. A new time table begins now: nothing that lies behind is caught up.
-    pub async fn put(&self, mut schedule: Schedule) -> Result<(), ScheduleError> {
+    pub async fn put(&self, schedule: Schedule) -> Result<(), ScheduleError> {
+        self.write(schedule, |_, _| {}).await
+    }
+
+    /// [`put`](Self::put) for a program that says again at every start what it wants: one that somebody paused stays
+    /// paused.
+    pub async fn declare(&self, schedule: Schedule) -> Result<(), ScheduleError> {
+        self.write(schedule, |schedule, known| schedule.paused = known.paused).await
+    }
+
+    async fn write(
+        &self,
+        mut schedule: Schedule,
+        take_over: impl Fn(&mut Schedule, &Schedule),
+    ) -> Result<(), ScheduleError> {
         schedule.check()?;
         let info = self.catalogue.stream(&schedule.firing.stream).await?;
         if let Some(processor) = &schedule.firing.processor {
@@ -76,6 +90,9 @@ impl Schedules {
         loop {
             let before = self.stores.documents.get(&name).await?;
             let known = before.as_ref().map(|before| Schedule::decode(before.bytes.clone())).transpose()?;
+            if let Some(known) = &known {
+                take_over(&mut schedule, known);
+            }
             let same = known.filter(|known| known.spec == schedule.spec && known.paused == schedule.paused);
             schedule.since = same.map_or(self.env.now().calendar, |known| known.since);
             let expect = before.map(|before| before.version);

@@ -77,6 +77,57 @@ async fn schedule_fires_while_the_app_runs_and_goes_on_when_it_is_started_again(
 }
 
 #[tokio::test(start_paused = true)]
+async fn paused_schedule_stays_paused_when_a_program_says_it_again() {
+    let (app, payments) = started().await;
+    let tick = payment("tick", 1);
+    let all = CatchUp::All { max: 100 };
+    let declare = async || {
+        let declared = app.schedule("tick", &payments, &tick).every(secs(10)).catch_up(all).await;
+        declared.expect("put");
+        app.schedules().get("tick").await.expect("it is there")
+    };
+    declare().await;
+    app.schedules().pause("tick").await.expect("paused");
+    let paused = app.schedules().get("tick").await.expect("it is there");
+    app.advance(secs(35)).await;
+    let again = declare().await;
+    assert!(again.paused, "somebody paused it, and nobody resumed it");
+    assert_eq!(again.since, paused.since);
+    app.advance(secs(35)).await;
+    assert!(app.sent(&payments).await.is_empty());
+    app.schedules().resume("tick").await.expect("resumed");
+    app.advance(secs(15)).await;
+    assert_eq!(app.sent(&payments).await.len(), 1, "what was due meanwhile is not made up for");
+    assert!(!declare().await.paused);
+}
+
+#[tokio::test(start_paused = true)]
+async fn schedule_whose_firings_would_not_be_newer_is_refused() {
+    #[derive(Record, Serialize, Deserialize)]
+    #[record(key = "pod", generation = "revision", incarnation = "life", deleted = "gone")]
+    struct Pod {
+        pod: String,
+        revision: Option<u64>,
+        life: u64,
+        gone: bool,
+    }
+    let app = App::new();
+    let (pods, all) = (app.stream::<Pod>("pods").mode(Mode::Latest), app.stream::<Pod>("all"));
+    let check = async |revision, life, gone, wrong: &str| {
+        let pod = Pod { pod: "web".to_owned(), revision, life, gone };
+        let refused = app.schedule("sync", &pods, &pod).every(mins(1)).await.expect_err("one state for ever");
+        let limit = "absent in a schedule where the newest wins, because all its firings would be the same";
+        assert_eq!(refused.to_string(), format!("{wrong}, must be {limit}"));
+        app.schedule("sync", &all, &pod).every(mins(1)).await.expect("where all run it means nothing");
+    };
+    check(Some(7), 0, false, "generation is 7").await;
+    check(None, 2, false, "incarnation is 2").await;
+    check(None, 0, true, "deleted is true").await;
+    let plain = Pod { pod: "web".to_owned(), revision: None, life: 0, gone: false };
+    app.schedule("sync", &pods, &plain).every(mins(1)).await.expect("each firing is newer by itself");
+}
+
+#[tokio::test(start_paused = true)]
 async fn impossible_schedules_are_refused_by_what_is_wrong() {
     let (app, payments) = started().await;
     let tick = payment("tick", 1);
