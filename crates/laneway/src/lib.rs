@@ -57,8 +57,8 @@
 //!
 //! # What a handler can take
 //!
-//! First what came: [`Event<T>`](Event), [`Job<T>`](struct@Job) or [`LaneBatch<T>`](LaneBatch). Then, in any order and as
-//! needed: [`LaneState<S>`](LaneState), [`Object<O>`](Object), [`Emit<T>`](Emit), [`Ctx`], [`State<T>`](State), or a
+//! First what came: [`Event<T>`](Event), [`Job<T>`](struct@Job), several events of a lane as [`LaneBatch<T>`](LaneBatch)
+//! or the heads of several lanes as [`HeadBatch<T>`](HeadBatch). Then, in any order and as needed: [`LaneState<S>`](LaneState), [`Object<O>`](Object), [`Emit<T>`](Emit), [`Ctx`], [`State<T>`](State), or a
 //! type of yours ([`extract::Extract`]).
 //!
 //! # What its answer means
@@ -97,7 +97,7 @@ pub use laneway_lanes as lanes;
 
 pub use app::{Laneway, OpenError, Processor, Retry, StartError};
 pub use error::{Error, Result, RetryExt};
-pub use extract::{Ctx, Emit, Event, Job, LaneBatch, LaneState, Object, State};
+pub use extract::{Ctx, Emit, Event, HeadBatch, Job, LaneBatch, LaneState, Object, State};
 pub use format::FormatError;
 pub use job::{JobBatch, JobHandle, JobStatus, Progress, SubmitError, Submitting, SubmittingMany, WaitError};
 pub use laneway_core::{
@@ -120,8 +120,9 @@ pub use times::{days, hours, mins, secs};
 /// What most programs need: `use laneway::prelude::*`.
 pub mod prelude {
     pub use crate::{
-        Batch, Ctx, Emit, Error, Event, Job, JobHandle, JobRecord, LaneBatch, LaneState, Laneway, Mode,
-        Object, OnFailure, Receipt, Record, Result, Retry, RetryExt, State, Stream, days, hours, mins, secs,
+        Batch, Ctx, Emit, Error, Event, HeadBatch, Job, JobHandle, JobRecord, LaneBatch, LaneState, Laneway,
+        Mode, Object, OnFailure, Receipt, Record, Result, Retry, RetryExt, State, Stream, days, hours, mins,
+        secs,
     };
     pub use serde::{Deserialize, Serialize};
 }

@@ -151,8 +151,8 @@ impl<'a> Processor<'a> {
                 ));
             }
             H::need(&mut declaration.needs);
-            if H::TAKES_BATCH && declaration.settings.batch == Batch::One {
-                declaration.settings.batch = Batch::lane(BATCH_MAX);
+            if declaration.settings.batch == Batch::One {
+                declaration.settings.batch = H::BATCH;
             }
             declaration.routes.push((T::KIND, erase(handler)));
         });
@@ -192,8 +192,9 @@ impl<'a> Processor<'a> {
         self.change(|declaration| declaration.settings.timeout = Some(length))
     }
 
-    /// How many events one run takes. Default: one, or up to a hundred of one lane for a handler that takes a
-    /// [`LaneBatch`](crate::LaneBatch).
+    /// How many events one run takes. Default: one; up to a hundred of one lane for a handler that takes a
+    /// [`LaneBatch`](crate::LaneBatch), the heads of up to a hundred lanes for one that takes a
+    /// [`HeadBatch`](crate::HeadBatch).
     pub fn batch(self, batch: Batch) -> Self {
         self.change(|declaration| declaration.settings.batch = batch)
     }
@@ -236,9 +237,6 @@ impl<'a> Processor<'a> {
         self.change(|declaration| declaration.settings.supersede_running = true)
     }
 }
-
-/// Events of one call, for a handler that takes several, unless it is said.
-const BATCH_MAX: usize = 100;
 
 impl std::fmt::Debug for Processor<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::{Refusal, check_name};
-use laneway_engine::ProcessorSettings;
 use laneway_engine::handler::Handler as EngineHandler;
+use laneway_engine::{Batch, ProcessorSettings};
 
 use super::shared::{Carrying, Declaration, Declarations, Shared};
 use crate::extract::{Ground, Needs};
@@ -144,6 +144,9 @@ impl Shared {
                 fault(format!(
                     "its handler takes State<{name}>, and no such value was given to Laneway::state"
                 ));
+            }
+            if declaration.needs.over_lanes && matches!(settings.batch, Batch::Lane { .. }) {
+                fault("batch is over one lane, must be over lanes: its handler takes HeadBatch".to_owned());
             }
             let emit_to = emit_to(&declaration.needs, &declarations.streams, &mut fault);
             if declaration.started {

@@ -32,6 +32,10 @@ pub struct Ctx {
 }
 
 impl Ctx {
+    pub(super) fn of(scope: Arc<Scope>) -> Self {
+        Self { scope }
+    }
+
     /// The one name of the event, `stream/partition/id`: also a good idempotency key for outside systems.
     pub fn reference(&self) -> Ref {
         let parts = self.scope.parts();
@@ -118,7 +122,7 @@ impl Ctx {
 
 impl Extract for Ctx {
     async fn extract(scope: &Arc<Scope>) -> Result<Self> {
-        Ok(Self { scope: Arc::clone(scope) })
+        Ok(Self::of(Arc::clone(scope)))
     }
 }
 

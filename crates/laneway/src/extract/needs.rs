@@ -54,6 +54,8 @@ pub struct Needs {
     pub(crate) shared: Vec<(TypeId, &'static str)>,
     pub(crate) emits: Vec<(TypeId, &'static str)>,
     pub(crate) lane_state: bool,
+    /// It takes the heads of several lanes.
+    pub(crate) over_lanes: bool,
 }
 
 impl Needs {

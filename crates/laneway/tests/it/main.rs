@@ -3,6 +3,7 @@
 mod crates;
 mod examples;
 mod handlers;
+mod heads;
 mod operating;
 mod sending;
 mod starting;
