@@ -34,6 +34,9 @@ pub struct StreamSettings {
     pub dedup_max: u64,
     /// How long dead letters are kept. Default 30 days.
     pub dead_keep: Duration,
+    /// How long the end of a job is kept unless its submitter says otherwise. A change counts for jobs that are submitted
+    /// afterwards. Default: a day.
+    pub keep_done: Duration,
 }
 
 impl Default for StreamSettings {
@@ -46,6 +49,7 @@ impl Default for StreamSettings {
             max_pending: None,
             dedup_max: 100_000,
             dead_keep: 30 * day,
+            keep_done: day,
         }
     }
 }
@@ -59,6 +63,9 @@ impl StreamSettings {
         }
         if self.max_pending == Some(0) {
             return Err(Refusal::new("max_pending", "0", "at least 1 (leave it out for no bound)"));
+        }
+        if self.keep_done.is_zero() {
+            return Err(Refusal::new("keep_done", "0", "more than nothing, or no result could be read"));
         }
         Ok(())
     }

@@ -113,7 +113,7 @@ pub trait JobRecord: Record {
     /// How long one run may take. Default: as the processor says.
     const TIMEOUT: Option<Duration> = None;
 
-    /// How long the result can be read. Default: as the stream says.
+    /// How long the result can be read. Default: as the stream says ([`Stream::keep_done`](crate::Stream::keep_done)).
     const KEEP: Option<Duration> = None;
 }
 

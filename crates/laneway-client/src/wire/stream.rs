@@ -16,6 +16,9 @@ pub struct StreamSettings {
     /// How long events stay readable after every processor passed them, such as `7d`. Default `7d`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<String>,
+    /// How long the end of a job is kept unless its submitter says otherwise, such as `1d`. Default `1d`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_done: Option<String>,
     /// Most events waiting, over all partitions. Default: no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_pending: Option<u64>,
@@ -44,6 +47,8 @@ pub struct Stream {
     pub mode: Mode,
     /// How long events stay readable after every processor passed them.
     pub keep: String,
+    /// How long the end of a job is kept unless its submitter says otherwise.
+    pub keep_done: String,
     /// Most events waiting, over all partitions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pending: Option<u64>,

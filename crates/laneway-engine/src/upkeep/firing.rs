@@ -18,8 +18,6 @@ use crate::service::Env;
 
 /// How often the schedules are looked at, whatever they say themselves: other nodes change them too.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long the end of a job that a schedule made is kept.
-const KEEP: Duration = Duration::from_secs(24 * 3_600);
 
 const PREFIX: &str = "schedule/";
 const PAST_PREFIX: &str = "schedule-past/";
@@ -215,7 +213,7 @@ impl Schedules {
         draft.origin_seq = due.map(|due| due.0);
         if let Some(processor) = &schedule.firing.processor {
             let responder = self.responder(&info, processor).await?;
-            draft.job = Some(JobDraft { responder, keep: KEEP });
+            draft.job = Some(JobDraft { responder, keep: info.settings.keep_done });
         }
         let append = Append {
             shard: info.shard(schedule.partition(info.settings.partitions)),

@@ -83,7 +83,7 @@ impl<'a, T: Record, Out> SubmittingMany<'a, T, Out> {
         Self { processor: Some(name.into()), ..self }
     }
 
-    /// How long the results can be read. Default: as the record says, or a day.
+    /// How long the results can be read. Default: as the record says, or else the stream ([`Stream::keep_done`]).
     pub fn keep(self, length: Duration) -> Self {
         Self { keep: Some(length), ..self }
     }

@@ -27,6 +27,7 @@ pub(crate) struct Wanted {
     pub(crate) mode: Option<Mode>,
     pub(crate) keep: Option<Duration>,
     pub(crate) dead_keep: Option<Duration>,
+    pub(crate) keep_done: Option<Duration>,
     pub(crate) max_pending: Option<u64>,
     pub(crate) dedup_max: Option<u64>,
 }
@@ -91,6 +92,7 @@ impl Wanted {
             max_pending: self.max_pending.or(settings.max_pending),
             dedup_max: self.dedup_max.unwrap_or(settings.dedup_max),
             dead_keep: self.dead_keep.unwrap_or(settings.dead_keep),
+            keep_done: self.keep_done.unwrap_or(settings.keep_done),
         }
     }
 }

@@ -91,6 +91,12 @@ impl<T> Stream<T> {
         self.want(|wanted| wanted.keep = Some(length))
     }
 
+    /// How long results of jobs can be read, unless their submitter or their record says otherwise. It counts for jobs
+    /// that are submitted from then on. Default: a day.
+    pub fn keep_done(self, length: Duration) -> Self {
+        self.want(|wanted| wanted.keep_done = Some(length))
+    }
+
     /// How long dead letters are kept. Default 30 days.
     pub fn keep_dead_letters(self, length: Duration) -> Self {
         self.want(|wanted| wanted.dead_keep = Some(length))

@@ -2,7 +2,7 @@
 
 use laneway::prelude::*;
 use laneway::testing::App;
-use laneway::{CatchUp, EventId, JobError, Overlap, Partition, SubmitError};
+use laneway::{CatchUp, EventId, JobError, Overlap, Partition, SubmitError, WaitError};
 
 #[derive(Record, Serialize, Deserialize, Debug, PartialEq)]
 #[record(key = "account")]
@@ -160,6 +160,34 @@ async fn jobs_of_a_schedule_can_be_waited_for_and_a_batch_too() {
     let other = payments.submit_many_as::<String>(&other).caller("ann").idempotency_key("b1").await;
     assert!(matches!(other, Err(SubmitError::Job(JobError::OtherBody { .. }))), "{other:?}");
     batch.cancel().await.expect("all have ended, and that is fine");
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_are_kept_as_their_stream_says_unless_the_job_says_otherwise() {
+    let app = App::new();
+    let payments = app.stream::<Payment>("payments").partitions(1).keep_done(mins(5));
+    app.processor("book", &payments, book);
+    app.start().await.expect("nothing is wrong");
+    let job = payments.submit_as::<String>(&payment("a1", 1)).await.expect("made");
+    let longer = payments.submit_as::<String>(&payment("a1", 2)).keep(hours(1)).await.expect("made");
+    let many = payments.submit_many_as::<String>(&[payment("a1", 3)]).await.expect("made");
+    app.schedule("tick", &payments, &payment("a1", 4)).every(days(1)).processor("book").await.expect("put");
+    let fired = app.schedules().run_now("tick").await.expect("fired").expect("it makes jobs");
+    let fired = app.job::<String>(fired);
+    fired.wait(secs(10)).await.expect("done, and all before it");
+    app.advance(mins(4)).await;
+    for job in [&job, &longer, &fired, &many.jobs()[0]] {
+        job.wait(secs(1)).await.expect("kept for five minutes");
+    }
+    app.advance(mins(2)).await;
+    for job in [&job, &fired, &many.jobs()[0]] {
+        let gone = job.wait(secs(1)).await.expect_err("five minutes are over");
+        assert!(matches!(gone, WaitError::Job(JobError::Gone(_))), "{gone}");
+    }
+    longer.wait(secs(1)).await.expect("kept for an hour");
+    let never = app.stream::<Payment>("other").keep_done(secs(0)).send(&payment("a1", 5)).await;
+    let limit = "keep_done is 0, must be more than nothing, or no result could be read";
+    assert_eq!(never.expect_err("no result could be read").to_string(), limit);
 }
 
 #[tokio::test(start_paused = true)]
