@@ -23,7 +23,8 @@ impl Stored for StreamSettings {
     fn encode(&self, out: &mut Vec<u8>) {
         let keeps_done = self.keep_done != KEEP_DONE;
         out.varint(u64::from(self.partitions));
-        out.u8(u8::from(self.mode == Mode::Latest) * LATEST | u8::from(keeps_done) * KEEPS_DONE);
+        let latest = if self.mode == Mode::Latest { LATEST } else { 0 };
+        out.u8(if keeps_done { latest | KEEPS_DONE } else { latest });
         out.duration(self.keep);
         out.optional(self.max_pending);
         out.varint(self.dedup_max);
