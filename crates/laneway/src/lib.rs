@@ -104,7 +104,49 @@ pub use laneway_core::{
     Durability, EventId, JobId, Key, Mode, Partition, Ref, RunFence, Seq, StartAt, Status, Steady, Terminal,
     Timestamp,
 };
-pub use laneway_derive::{Job, Record};
+/// Derives [`JobRecord`] and [`trait@Record`]: which field names the lane, what the handler answers, who answers.
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+///
+/// #[derive(Job, Serialize, Deserialize)]
+/// #[job(key = "account", output = "u64", processor = "statements", timeout = "30s", keep = "7d")]
+/// struct MakeStatement {
+///     account: String,
+/// }
+///
+/// async fn make(Job(_): Job<MakeStatement>) -> Result<u64> { Ok(3) }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// let app = App::new();
+/// let statements = app.stream::<MakeStatement>("statements");
+/// app.processor("statements", &statements, make);
+/// app.start().await?;
+/// let job = statements.submit(&MakeStatement { account: "a1".to_owned() }).await?;
+/// assert_eq!(job.wait(secs(10)).await?, 3);
+/// # Ok(()) }
+/// ```
+pub use laneway_derive::Job;
+/// Derives [`trait@Record`]: which field names the lane, or that none does.
+///
+/// ```
+/// use laneway::prelude::*;
+///
+/// #[derive(Record, Serialize, Deserialize)]
+/// #[record(key = "customer", kind = "order.paid")]
+/// struct OrderPaid {
+///     customer: u64,
+/// }
+///
+/// #[derive(Record, Serialize, Deserialize)]
+/// #[record(keyless)]
+/// struct Visited;
+///
+/// assert_eq!((OrderPaid { customer: 17 }).key().as_deref(), Some(&b"17"[..]));
+/// assert_eq!((OrderPaid::KIND, Visited::KIND, Visited.key()), ("order.paid", "visited", None));
+/// ```
+pub use laneway_derive::Record;
 pub use laneway_engine::Batch;
 pub use laneway_engine::handler::OnFailure;
 pub use laneway_engine::job::{BatchId, JobError};

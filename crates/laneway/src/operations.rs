@@ -62,6 +62,48 @@ pub struct Operations {
 }
 
 /// A lane that waits for somebody or for its time.
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "account")]
+/// # struct Payment { account: Option<String>, cents: i64 }
+/// # fn payment(account: Option<&str>, cents: i64) -> Payment { Payment { account: account.map(Into::into), cents } }
+/// async fn book(Event(payment): Event<Payment>, ctx: Ctx) -> Result<()> {
+///     if payment.cents > 0 || ctx.attempt() > 2 { Ok(()) } else { Err(Error::new("the bank is closed")) }
+/// }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// let app = App::new();
+/// let payments = app.stream::<Payment>("payments");
+/// app.processor("book", &payments, book).retry(Retry { backoff: mins(5), ..Retry::default() });
+/// app.start().await?;
+/// payments.send(&payment(Some("a1"), -5)).await?;
+/// payments.send(&payment(None, -7)).await?; // no order wanted, so its lane has no key
+/// payments.send(&payment(None, -9)).await?;
+/// app.advance(secs(1)).await;
+///
+/// let operations = app.operations("book");
+/// let waiting = operations.retrying().await?;
+/// assert_eq!((waiting.len(), waiting[0].attempts, waiting[0].cause.as_str()), (3, 1, "the bank is closed"));
+/// println!("{}", operations.why("a1").await?);
+/// operations.retry("a1").await?; // now, instead of in five minutes
+/// let keyless: Vec<_> = waiting.iter().filter(|lane| lane.key.is_none()).collect();
+/// operations.retry_event(keyless[0].head.as_ref().unwrap()).await?; // by the name of the event
+/// operations.skip_event(keyless[1].head.as_ref().unwrap()).await?;
+///
+/// operations.pause_lane("a2", "ann, until the audit is over").await?;
+/// payments.send(&payment(Some("a2"), 5)).await?;
+/// app.run_until_quiet().await;
+/// let paused = operations.paused().await?;
+/// assert_eq!(paused[0].cause, "ann, until the audit is over");
+/// operations.resume_lane("a2").await?;
+///
+/// operations.pause("ann, for the night").await?; // all lanes
+/// operations.resume().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldLane {
     /// Its key; nothing for an event that wanted no order.
@@ -75,6 +117,46 @@ pub struct HeldLane {
 }
 
 /// An event that was given up and is kept aside.
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+/// # use std::sync::atomic::{AtomicBool, Ordering};
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "account")]
+/// # struct Payment { account: Option<String>, cents: i64 }
+/// # fn payment(account: Option<&str>, cents: i64) -> Payment { Payment { account: account.map(Into::into), cents } }
+/// # static OPEN: AtomicBool = AtomicBool::new(false);
+/// # async fn book(Event(_): Event<Payment>) -> Result<()> {
+/// #     if OPEN.load(Ordering::Relaxed) { Ok(()) } else { Err(Error::permanent("the account is closed")) }
+/// # }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// # let app = App::new();
+/// let payments = app.stream::<Payment>("payments").keep_dead_letters(days(90));
+/// app.processor("book", &payments, book).on_failure(OnFailure::DeadLetter);
+/// app.start().await?;
+/// for cents in [-1, -2, -3] {
+///     payments.send(&payment(Some("a1"), cents)).await?;
+/// }
+/// app.run_until_quiet().await;
+///
+/// let operations = app.operations("book");
+/// let dead = operations.dead_letters().await?;
+/// assert_eq!((dead.len(), dead[0].cause.as_str()), (3, "the account is closed"));
+/// # OPEN.store(true, Ordering::Relaxed);
+/// // Once the cause is gone: the last of a lane can go back to its place, earlier ones as copies to the end.
+/// operations.redrive(&dead[2].reference).await?;
+/// operations.redrive_to_tail(&dead[0].reference).await?;
+/// operations.discard(&dead[1].reference).await?;
+/// app.run_until_quiet().await;
+/// assert!(operations.dead_letters().await?.is_empty());
+///
+/// // With OnFailure::DeadLetterLane all later events of the lane go aside too, and come back in order:
+/// operations.redrive_lane("a1").await?;
+/// operations.discard_lane("a1").await?; // or go for good
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetter {
     /// Its one name.
@@ -92,6 +174,25 @@ pub struct DeadLetter {
 }
 
 /// Why nothing was done.
+///
+/// ```
+/// use laneway::OperateError;
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "account")]
+/// # struct Payment { account: String, cents: i64 }
+/// # async fn book(Event(_): Event<Payment>) -> Result<()> { Ok(()) }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// # let app = App::new();
+/// # app.processor("book", &app.stream::<Payment>("payments"), book);
+/// # app.start().await?;
+/// let nothing = app.operations("book").retry("a1").await.unwrap_err();
+/// assert!(matches!(nothing, OperateError::NothingWaits { .. }));
+/// assert_eq!(nothing.to_string(), r#"nothing waits in lane a1 of processor "book""#);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum OperateError {
     /// The key can be none, or the event is none of the processor's: correct it.

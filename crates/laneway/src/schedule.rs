@@ -40,7 +40,11 @@ use crate::stream::{SendError, Stream, draft_of};
 ///     .cron("0 3 * * *", "Europe/Berlin")
 ///     .catch_up(CatchUp::Last) // a night that was missed is made up for
 ///     .await?;
-/// app.schedule("pulse", &reports, &Report { kind: "pulse".to_owned() }).every(hours(1)).await?;
+/// app.schedule("pulse", &reports, &Report { kind: "pulse".to_owned() })
+///     .every(hours(1))
+///     .processor("make") // each firing is a job, so its end is known
+///     .overlap(Overlap::Skip) // none begins while the one before has not ended
+///     .await?;
 ///
 /// app.advance(days(2)).await;
 /// let sent = app.sent(&reports).await;
@@ -63,6 +67,22 @@ pub struct Scheduling<'a, T> {
 }
 
 /// Why nothing was scheduled, by what to do next.
+///
+/// ```
+/// use laneway::ScheduleError;
+/// use laneway::prelude::*;
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(keyless)]
+/// # struct Sweep;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let app = Laneway::open("memory:").await?;
+/// let sweeps = app.stream::<Sweep>("sweeps");
+/// let wrong = app.schedule("sweep", &sweeps, &Sweep).cron("0 25 * * *", "Europe/Zurich").await.unwrap_err();
+/// assert!(matches!(wrong, ScheduleError::Schedule(_)));
+/// assert!(wrong.to_string().contains("25"), "{wrong}");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleError {
     /// The record cannot be sent, or its stream could not be made as declared.
@@ -182,7 +202,8 @@ impl<'a, T: Record> IntoFuture for Scheduling<'a, T> {
 /// let schedules = app.schedules();
 /// schedules.run_now("sweep").await?; // besides its time table
 /// schedules.pause("sweep").await?;
-/// assert!(schedules.list().await?[0].paused);
+/// assert!(schedules.get("sweep").await?.paused);
+/// assert_eq!(schedules.list().await?.len(), 1);
 /// schedules.resume("sweep").await?;
 /// schedules.remove("sweep").await?;
 /// assert!(schedules.list().await?.is_empty());

@@ -57,7 +57,31 @@ pub struct SubmittingMany<'a, T, Out> {
 
 /// Jobs that were submitted together. Cheap to clone; its [`id`](Self::id) finds all of them again.
 ///
-/// The example is at [`SubmittingMany`].
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+/// # #[derive(Job, Serialize, Deserialize)]
+/// # #[job(key = "account", output = "usize")]
+/// # struct MakeStatement { account: String }
+/// # async fn make(Job(job): Job<MakeStatement>) -> Result<usize> { Ok(job.account.len()) }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// # let app = App::new();
+/// # let statements = app.stream::<MakeStatement>("statements");
+/// # app.processor("make", &statements, make);
+/// # app.start().await?;
+/// let asks = ["ann", "robert", "jo"].map(|name| MakeStatement { account: name.to_owned() });
+/// let batch = statements.submit_many(&asks).await?;
+/// // Where it was submitted, results come in the order of the records.
+/// for (ask, pages) in asks.iter().zip(batch.wait(secs(10)).await) {
+///     assert_eq!(pages?, ask.account.len());
+/// }
+/// // Elsewhere its id finds all of them, for instance to give up on what has not ended.
+/// let found = app.batch::<usize>(batch.id().clone());
+/// found.cancel().await?;
+/// assert_eq!(found.jobs().len(), 3);
+/// # Ok(()) }
+/// ```
 pub struct JobBatch<Out> {
     shared: Arc<Shared>,
     id: BatchId,

@@ -46,6 +46,29 @@ pub struct Submitting<'a, T, Out> {
 }
 
 /// Why no job was made, by what to do next.
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+/// use laneway::{JobError, SubmitError};
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "account")]
+/// # struct Payment { account: String, cents: i64 }
+/// # async fn book(Event(payment): Event<Payment>) -> Result<i64> { Ok(payment.cents) }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// let app = App::new();
+/// let payments = app.stream::<Payment>("payments");
+/// app.processor("book", &payments, book);
+/// app.processor("audit", &payments, book);
+/// app.start().await?;
+/// let payment = Payment { account: "a1".to_owned(), cents: 5 };
+/// let which = payments.submit_as::<i64>(&payment).await.unwrap_err();
+/// assert!(matches!(which, SubmitError::Job(JobError::ProcessorRequired { .. })), "two could answer");
+/// let job = payments.submit_as::<i64>(&payment).processor("book").await?;
+/// assert_eq!(job.wait(secs(10)).await?, 5);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
     /// Its event was not appended.

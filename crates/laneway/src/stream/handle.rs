@@ -33,8 +33,18 @@ use crate::record::{JobRecord, KeyField, Record};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
 /// let app = Laneway::open("memory:").await?;
-/// let payments = app.stream::<Payment>("payments").partitions(32).keep(days(30)).max_pending(1_000_000);
-/// payments.send(&Payment { account: "a1".to_owned(), cents: 5 }).await?;
+/// let payments = app
+///     .stream::<Payment>("payments")
+///     .mode(Mode::Queue) // every event runs; Mode::Latest runs the newest of each lane
+///     .partitions(32)
+///     .keep(days(30))
+///     .keep_done(hours(6)) // results of jobs
+///     .keep_dead_letters(days(90))
+///     .dedup_max(1_000_000)
+///     .max_pending(2);
+/// let payment = Payment { account: "a1".to_owned(), cents: 5 };
+/// payments.send(&payment).dedup_id("p1").await?;
+/// assert_eq!(payments.send(&payment).dedup_id("p1").await?.append, laneway::Append::Duplicate);
 /// # Ok(()) }
 /// ```
 pub struct Stream<T> {

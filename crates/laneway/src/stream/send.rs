@@ -36,6 +36,35 @@ use crate::record::Record;
 /// assert_eq!(again.append, Append::Duplicate);
 /// # Ok(()) }
 /// ```
+///
+/// Time, headers and the object of the lane:
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+/// use std::time::{Duration, UNIX_EPOCH};
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "customer")]
+/// # struct Reminder { customer: String }
+/// # async fn mail(Event(_): Event<Reminder>) -> Result<()> { Ok(()) }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// # let app = App::new();
+/// # let reminders = app.stream::<Reminder>("reminders");
+/// # let reminder = Reminder { customer: "ann".to_owned() };
+/// // At a date of the wall clock; a delay keeps its length instead.
+/// let new_year = UNIX_EPOCH + Duration::from_secs(2_082_758_400);
+/// reminders.send(&reminder).run_at(new_year).await?;
+/// // Joins its lane now, and what comes behind it waits these ten minutes too.
+/// reminders.send(&reminder).hold(mins(10)).await?;
+/// // Of no use after an hour; handlers read the header with `Ctx::headers`.
+/// reminders.send(&reminder).ttl(hours(1)).header("language", "de").await?;
+/// // What is known of the customer goes along, and goes away with the last event.
+/// reminders.send(&reminder).object(&"ann@example.org").await?;
+/// reminders.send(&reminder).remove_object().expect_object_version(1).await?;
+/// assert_eq!(reminders.object::<String>("ann").await?.value, None);
+/// # Ok(()) }
+/// ```
 #[must_use = "nothing is sent before it is awaited"]
 #[derive(Debug)]
 pub struct Sending<'a, T> {
