@@ -35,7 +35,11 @@ impl Stored for Token {
 
     fn decode(from: &mut Decoder) -> Result<Self, Malformed> {
         let (number, until) = (from.varint()?, from.optional()?.map(Timestamp));
-        let answer = if from.is_empty() { Bytes::new() } else { from.bytes()? };
+        if from.is_empty() {
+            return Ok(Self { number, until, answer: Bytes::new() });
+        }
+        // An empty answer is never written: a row has one form only.
+        let answer = Some(from.bytes()?).filter(|answer| !answer.is_empty()).ok_or(Malformed)?;
         Ok(Self { number, until, answer })
     }
 }
