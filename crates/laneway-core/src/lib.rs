@@ -43,6 +43,6 @@ pub use lane::{Block, BlockKind, Claim, LaneName, LaneRecord};
 pub use policy::OnFailure;
 pub use status::{Status, Terminal};
 pub use store::Store;
-pub use stream::{Mode, ProcessorInfo, ShardInfo, StartAt, StreamInfo, StreamSettings};
+pub use stream::{Mode, ProcessorInfo, ShardInfo, StartAt, StreamInfo, StreamSettings, check_name};
 pub use wakeups::{Topic, Wakeups};
 pub use window::{Passed, Window};

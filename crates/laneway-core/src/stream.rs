@@ -37,6 +37,9 @@ pub struct StreamSettings {
     pub dedup_max: u64,
     /// How long dead letters are kept. Default 30 days.
     pub dead_keep: Duration,
+    /// How long the end of a job is kept unless its submitter says otherwise. A change counts for jobs that are submitted
+    /// afterwards. Default: a day.
+    pub keep_done: Duration,
 }
 
 impl Default for StreamSettings {
@@ -49,6 +52,7 @@ impl Default for StreamSettings {
             max_pending: None,
             dedup_max: 100_000,
             dead_keep: 30 * day,
+            keep_done: day,
         }
     }
 }
@@ -65,6 +69,9 @@ impl StreamSettings {
                 format!("at least {}, one per partition (leave it out for no bound)", self.partitions);
             return Err(Refusal::new("max_pending", max.to_string(), limit));
         }
+        if self.keep_done.is_zero() {
+            return Err(Refusal::new("keep_done", "0", "more than nothing, or no result could be read"));
+        }
         Ok(())
     }
 
@@ -72,6 +79,30 @@ impl StreamSettings {
     pub fn max_pending_of_partition(&self) -> Option<u64> {
         self.max_pending.map(|max| max.div_ceil(u64::from(self.partitions.max(1))))
     }
+
+    /// Refuses a change of what never changes.
+    pub fn check_change(&self, before: &Self) -> Result<(), Refusal> {
+        self.check()?;
+        if before.partitions != self.partitions {
+            let limit = format!("{}, which never changes", before.partitions);
+            return Err(Refusal::new("partitions", self.partitions.to_string(), limit));
+        }
+        if before.mode != self.mode {
+            let limit = format!("{:?}, which never changes", before.mode);
+            return Err(Refusal::new("mode", format!("{:?}", self.mode), limit));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses what can be no name of a stream or processor.
+pub fn check_name(field: &'static str, name: &str) -> Result<(), Refusal> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    if name.is_empty() || name.len() > limits::NAME_BYTES_MAX || !name.bytes().all(is_plain) {
+        let limit = format!("1 to {} letters, digits, '.', '_' or '-'", limits::NAME_BYTES_MAX);
+        return Err(Refusal::new(field, format!("{name:?}"), limit));
+    }
+    Ok(())
 }
 
 /// Where a processor begins on a stream that has events already.

@@ -105,7 +105,7 @@ async fn dead_letters(out: &mut impl Write) -> Result<()> {
     let operations = app.operations("book");
     for dead in operations.dead_letters().await? {
         writeln!(out, "dead   {}", dead.cause)?;
-        operations.redrive_to_tail("bob", dead.reference.id).await?;
+        operations.redrive_to_tail(&dead.reference).await?;
     }
     payments.submit_as::<()>(&Payment::new("bob", 6)).await?.wait(secs(10)).await?;
     app.stop(secs(10)).await;

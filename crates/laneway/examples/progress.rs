@@ -48,8 +48,8 @@ pub(crate) async fn run(out: &mut impl Write) -> Result<()> {
     app.start().await?;
 
     let ask = MakeStatement { account: "a1".to_owned(), lines: 120 };
-    let job = statements.submit(&ask).dedup_id("a1/2026-11").await?;
-    let again = statements.submit(&ask).dedup_id("a1/2026-11").await?;
+    let job = statements.submit(&ask).idempotency_key("a1/2026-11").await?;
+    let again = statements.submit(&ask).idempotency_key("a1/2026-11").await?;
     writeln!(out, "asked  twice, one job: {}", job.id() == again.id())?;
 
     // There is no paper yet, so this is in vain; after a second its progress shows.

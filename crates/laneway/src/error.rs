@@ -9,7 +9,21 @@ use std::time::Duration;
 
 use laneway_engine::handler::{Failure, Retry};
 
-/// What handlers answer, and what `main` may answer too.
+/// What handlers answer, and what `main` may answer too: every error turns into [`Error`] with `?`.
+///
+/// ```
+/// use laneway::Result;
+///
+/// fn total(lines: &str) -> Result<i64> {
+///     let mut total = 0;
+///     for line in lines.lines() {
+///         total += line.parse::<i64>()?;
+///     }
+///     Ok(total)
+/// }
+/// assert_eq!(total("5\n7").unwrap(), 12);
+/// assert!(total("five").is_err());
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a handler did not do its work.

@@ -8,6 +8,25 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Why a value is no bytes, or bytes are no value.
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::SendError;
+/// use std::collections::BTreeMap;
+///
+/// #[derive(Record, Serialize, Deserialize)]
+/// #[record(keyless)]
+/// struct Grid {
+///     cells: BTreeMap<(u8, u8), u8>, // names in JSON are text, and this is none
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let app = Laneway::open("memory:").await?;
+/// let grid = Grid { cells: BTreeMap::from([((0, 0), 1)]) };
+/// let Err(SendError::Format(wrong)) = app.stream::<Grid>("grids").send(&grid).await else { panic!() };
+/// assert_eq!(Error::new(wrong).to_string(), "the record is not the JSON it should be: key must be a string");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[error("{what} is not the JSON it should be")]
 pub struct FormatError {

@@ -57,8 +57,8 @@
 //!
 //! # What a handler can take
 //!
-//! First what came: [`Event<T>`](Event), [`Job<T>`](struct@Job) or [`LaneBatch<T>`](LaneBatch). Then, in any order and as
-//! needed: [`LaneState<S>`](LaneState), [`Object<O>`](Object), [`Emit<T>`](Emit), [`Ctx`], [`State<T>`](State), or a
+//! First what came: [`Event<T>`](Event), [`Job<T>`](struct@Job), several events of a lane as [`LaneBatch<T>`](LaneBatch)
+//! or the heads of several lanes as [`HeadBatch<T>`](HeadBatch). Then, in any order and as needed: [`LaneState<S>`](LaneState), [`Object<O>`](Object), [`Emit<T>`](Emit), [`Ctx`], [`State<T>`](State), or a
 //! type of yours ([`extract::Extract`]).
 //!
 //! # What its answer means
@@ -102,14 +102,56 @@ pub use laneway_lanes as lanes;
 
 pub use app::{Laneway, OpenError, Processor, Retry, StartError};
 pub use error::{Error, Result, RetryExt};
-pub use extract::{Ctx, Emit, Event, Job, LaneBatch, LaneState, Object, State};
+pub use extract::{Ctx, Emit, Event, HeadBatch, Job, LaneBatch, LaneState, Object, State};
 pub use format::FormatError;
 pub use job::{JobBatch, JobHandle, JobStatus, Progress, SubmitError, Submitting, SubmittingMany, WaitError};
 pub use laneway_core::{
     Durability, EventId, JobId, Key, Mode, Partition, Ref, RunFence, Seq, StartAt, Status, Steady, Terminal,
     Timestamp,
 };
-pub use laneway_derive::{Job, Record};
+/// Derives [`JobRecord`] and [`trait@Record`]: which field names the lane, what the handler answers, who answers.
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+///
+/// #[derive(Job, Serialize, Deserialize)]
+/// #[job(key = "account", output = "u64", processor = "statements", timeout = "30s", keep = "7d")]
+/// struct MakeStatement {
+///     account: String,
+/// }
+///
+/// async fn make(Job(_): Job<MakeStatement>) -> Result<u64> { Ok(3) }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// let app = App::new();
+/// let statements = app.stream::<MakeStatement>("statements");
+/// app.processor("statements", &statements, make);
+/// app.start().await?;
+/// let job = statements.submit(&MakeStatement { account: "a1".to_owned() }).await?;
+/// assert_eq!(job.wait(secs(10)).await?, 3);
+/// # Ok(()) }
+/// ```
+pub use laneway_derive::Job;
+/// Derives [`trait@Record`]: which field names the lane, or that none does.
+///
+/// ```
+/// use laneway::prelude::*;
+///
+/// #[derive(Record, Serialize, Deserialize)]
+/// #[record(key = "customer", kind = "order.paid")]
+/// struct OrderPaid {
+///     customer: u64,
+/// }
+///
+/// #[derive(Record, Serialize, Deserialize)]
+/// #[record(keyless)]
+/// struct Visited;
+///
+/// assert_eq!((OrderPaid { customer: 17 }).key().as_deref(), Some(&b"17"[..]));
+/// assert_eq!((OrderPaid::KIND, Visited::KIND, Visited.key()), ("order.paid", "visited", None));
+/// ```
+pub use laneway_derive::Record;
 pub use laneway_engine::Batch;
 pub use laneway_engine::handler::OnFailure;
 pub use laneway_engine::job::{BatchId, JobError};
@@ -125,8 +167,9 @@ pub use times::{days, hours, mins, secs};
 /// What most programs need: `use laneway::prelude::*`.
 pub mod prelude {
     pub use crate::{
-        Batch, Ctx, Emit, Error, Event, Job, JobHandle, JobRecord, LaneBatch, LaneState, Laneway, Mode,
-        Object, OnFailure, Receipt, Record, Result, Retry, RetryExt, State, Stream, days, hours, mins, secs,
+        Batch, Ctx, Emit, Error, Event, HeadBatch, Job, JobHandle, JobRecord, LaneBatch, LaneState, Laneway,
+        Mode, Object, OnFailure, Receipt, Record, Result, Retry, RetryExt, State, Stream, days, hours, mins,
+        secs,
     };
     pub use serde::{Deserialize, Serialize};
 }

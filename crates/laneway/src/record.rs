@@ -55,7 +55,31 @@ use laneway_core::{Bytes, Key};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A type whose values are sent as events.
+/// A type whose values are sent as events. Usually derived; by hand where a lane has no field of its own:
+///
+/// ```
+/// use laneway::Record;
+/// use serde::{Deserialize, Serialize};
+/// use std::borrow::Cow;
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Transferred {
+///     bank: String,
+///     account: u64,
+///     cents: i64,
+/// }
+///
+/// impl Record for Transferred {
+///     const KIND: &'static str = "transferred";
+///
+///     /// Accounts of two banks may have one number.
+///     fn key(&self) -> Option<Cow<'_, [u8]>> {
+///         Some(Cow::Owned(format!("{}/{}", self.bank, self.account).into_bytes()))
+///     }
+/// }
+/// let transferred = Transferred { bank: "north".to_owned(), account: 17, cents: 500 };
+/// assert_eq!(transferred.key().as_deref(), Some(&b"north/17"[..]));
+/// ```
 pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The type of the events. The derive takes the name of the Rust type, `OrderPaid` as `order-paid`.
     const KIND: &'static str;
@@ -113,7 +137,7 @@ pub trait JobRecord: Record {
     /// How long one run may take. Default: as the processor says.
     const TIMEOUT: Option<Duration> = None;
 
-    /// How long the result can be read. Default: as the stream says.
+    /// How long the result can be read. Default: as the stream says ([`Stream::keep_done`](crate::Stream::keep_done)).
     const KEEP: Option<Duration> = None;
 }
 
@@ -145,7 +169,30 @@ pub trait KeyField {
     fn key(&self) -> Option<Cow<'_, [u8]>>;
 }
 
-/// A field that can say which state or which life of a thing an event speaks of.
+/// A field that can say which state or which life of a thing an event speaks of. A type of your own joins in:
+///
+/// ```
+/// use laneway::Record;
+/// use laneway::record::NumberField;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Revision(u64);
+///
+/// impl NumberField for Revision {
+///     fn number(&self) -> Option<u64> {
+///         Some(self.0)
+///     }
+/// }
+///
+/// #[derive(Record, Serialize, Deserialize)]
+/// #[record(key = "name", generation = "revision")]
+/// struct Pod {
+///     name: String,
+///     revision: Revision,
+/// }
+/// assert_eq!(Pod { name: "web".to_owned(), revision: Revision(7) }.generation(), Some(7));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the generation or incarnation of a record",
     label = "names a field of type `{Self}`",

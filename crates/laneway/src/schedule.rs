@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use laneway_core::store::Receipt;
-use laneway_core::{JobId, Refusal, Timestamp};
+use laneway_core::{Draft, JobId, Mode, Refusal, Timestamp};
 use laneway_engine::Engine;
 use laneway_engine::upkeep::ScheduleError as EngineError;
 use laneway_engine::upkeep::schedule::{CatchUp, Firing, Overlap, Schedule, Spec};
@@ -16,7 +16,8 @@ use laneway_engine::upkeep::schedule::{CatchUp, Firing, Overlap, Schedule, Spec}
 use crate::record::Record;
 use crate::stream::{SendError, Stream, draft_of};
 
-/// A schedule on its way: say when, then `.await`. One that exists under the name is changed.
+/// A schedule on its way: say when, then `.await`. One that exists under the name is changed; one that somebody paused
+/// stays paused, so a program may say at every start what it wants.
 ///
 /// ```
 /// use laneway::prelude::*;
@@ -39,7 +40,11 @@ use crate::stream::{SendError, Stream, draft_of};
 ///     .cron("0 3 * * *", "Europe/Berlin")
 ///     .catch_up(CatchUp::Last) // a night that was missed is made up for
 ///     .await?;
-/// app.schedule("pulse", &reports, &Report { kind: "pulse".to_owned() }).every(hours(1)).await?;
+/// app.schedule("pulse", &reports, &Report { kind: "pulse".to_owned() })
+///     .every(hours(1))
+///     .processor("make") // each firing is a job, so its end is known
+///     .overlap(Overlap::Skip) // none begins while the one before has not ended
+///     .await?;
 ///
 /// app.advance(days(2)).await;
 /// let sent = app.sent(&reports).await;
@@ -54,12 +59,30 @@ pub struct Scheduling<'a, T> {
     stream: &'a Stream<T>,
     name: String,
     firing: Result<Firing, SendError>,
+    /// What a firing cannot say, with its value.
+    state_of_thing: Option<(&'static str, String)>,
     spec: Option<Spec>,
     overlap: Overlap,
     catch_up: CatchUp,
 }
 
 /// Why nothing was scheduled, by what to do next.
+///
+/// ```
+/// use laneway::ScheduleError;
+/// use laneway::prelude::*;
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(keyless)]
+/// # struct Sweep;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let app = Laneway::open("memory:").await?;
+/// let sweeps = app.stream::<Sweep>("sweeps");
+/// let wrong = app.schedule("sweep", &sweeps, &Sweep).cron("0 25 * * *", "Europe/Zurich").await.unwrap_err();
+/// assert!(matches!(wrong, ScheduleError::Schedule(_)));
+/// assert!(wrong.to_string().contains("25"), "{wrong}");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleError {
     /// The record cannot be sent, or its stream could not be made as declared.
@@ -72,14 +95,17 @@ pub enum ScheduleError {
 
 impl<'a, T: Record> Scheduling<'a, T> {
     pub(crate) fn new(engine: &'a Engine, name: &str, stream: &'a Stream<T>, record: &T) -> Self {
-        let firing = draft_of(record).map(|draft| Firing {
+        let draft = draft_of(record);
+        let state_of_thing = draft.as_ref().ok().and_then(state_of_thing);
+        let firing = draft.map(|draft| Firing {
             key: draft.key,
             kind: draft.kind,
             data: draft.data,
             ..Firing::new(stream.name())
         });
         let (overlap, catch_up) = (Overlap::default(), CatchUp::default());
-        Self { engine, stream, name: name.to_owned(), firing, spec: None, overlap, catch_up }
+        let name = name.to_owned();
+        Self { engine, stream, name, firing, state_of_thing, spec: None, overlap, catch_up }
     }
 
     /// When the clocks of a time zone match: minute, hour, day, month and weekday, with seconds before them if there are
@@ -116,6 +142,7 @@ impl<'a, T: Record> Scheduling<'a, T> {
         let when = || Refusal::new("schedule", format!("{:?}", self.name), "given a time, by cron or every");
         let spec = self.spec.clone().ok_or_else(when).map_err(SendError::Refused)?;
         self.stream.define().await?;
+        self.check_newest_wins().await?;
         let schedule = Schedule {
             name: self.name,
             spec,
@@ -125,8 +152,29 @@ impl<'a, T: Record> Scheduling<'a, T> {
             since: Timestamp(0),
             firing: self.firing?,
         };
-        Ok(self.engine.schedules().put(schedule).await?)
+        Ok(self.engine.schedules().declare(schedule).await?)
     }
+
+    /// Refuses a record that says which state of its thing it is: every firing says the same, so only the first would
+    /// run.
+    async fn check_newest_wins(&self) -> Result<(), ScheduleError> {
+        let info = self.engine.catalogue().stream(self.stream.name()).await.map_err(EngineError::from)?;
+        if info.settings.mode == Mode::Latest
+            && let Some((field, value)) = &self.state_of_thing
+        {
+            let limit =
+                "absent in a schedule where the newest wins, because all its firings would be the same";
+            return Err(SendError::Refused(Refusal::new(field, value, limit)).into());
+        }
+        Ok(())
+    }
+}
+
+/// What a record says of the state of its thing.
+fn state_of_thing(draft: &Draft) -> Option<(&'static str, String)> {
+    let generation = draft.generation.map(|generation| ("generation", generation.to_string()));
+    let incarnation = (draft.incarnation > 0).then(|| ("incarnation", draft.incarnation.to_string()));
+    generation.or(incarnation).or_else(|| draft.delete.then(|| ("deleted", "true".to_owned())))
 }
 
 impl<'a, T: Record> IntoFuture for Scheduling<'a, T> {
@@ -154,7 +202,8 @@ impl<'a, T: Record> IntoFuture for Scheduling<'a, T> {
 /// let schedules = app.schedules();
 /// schedules.run_now("sweep").await?; // besides its time table
 /// schedules.pause("sweep").await?;
-/// assert!(schedules.list().await?[0].paused);
+/// assert!(schedules.get("sweep").await?.paused);
+/// assert_eq!(schedules.list().await?.len(), 1);
 /// schedules.resume("sweep").await?;
 /// schedules.remove("sweep").await?;
 /// assert!(schedules.list().await?.is_empty());

@@ -68,6 +68,28 @@ const LOOK_AFTER_MAX: Duration = Duration::from_secs(60);
 const PAGE: usize = 1_000;
 
 /// An app in memory, on tokio's clock; see the [module](self).
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "account")]
+/// # struct Payment { account: String, cents: i64 }
+/// async fn book(Event(payment): Event<Payment>, mut total: LaneState<i64>) -> Result<i64> {
+///     *total += payment.cents;
+///     Ok(*total)
+/// }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// let app = App::new();
+/// let payments = app.stream::<Payment>("payments");
+/// app.processor("book", &payments, book);
+/// app.start().await?;
+/// let later = payments.submit_as::<i64>(&Payment { account: "a1".to_owned(), cents: 5 }).delay(hours(1)).await?;
+/// app.run_until_quiet().await; // an hour passes, in no time
+/// assert_eq!(later.wait(secs(0)).await?, 5);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct App {
     app: Laneway,

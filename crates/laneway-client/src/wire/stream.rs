@@ -16,6 +16,9 @@ pub struct StreamSettings {
     /// How long events stay readable after every processor passed them, such as `7d`. Default `7d`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<String>,
+    /// How long the end of a job is kept unless its submitter says otherwise, such as `1d`. Default `1d`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_done: Option<String>,
     /// Most events waiting, over all partitions, at least one per partition. Each partition gets an equal part, rounded up, and
     /// refuses what goes beyond it. Default: no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,6 +48,8 @@ pub struct Stream {
     pub mode: Mode,
     /// How long events stay readable after every processor passed them.
     pub keep: String,
+    /// How long the end of a job is kept unless its submitter says otherwise.
+    pub keep_done: String,
     /// Most events waiting, over all partitions; each has an equal part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pending: Option<u64>,

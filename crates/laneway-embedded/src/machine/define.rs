@@ -1,11 +1,11 @@
 //! Define: streams, processors, and what changes a shard as a whole.
 
-use laneway_core::limits::{ADOPTION_JUMP, NAME_BYTES_MAX, NUMBER_MAX, STREAMS_MAX, VALUE_BYTES_MAX};
+use laneway_core::limits::{ADOPTION_JUMP, NUMBER_MAX, STREAMS_MAX, VALUE_BYTES_MAX};
 use laneway_core::store::{Define, Defined};
 use laneway_core::{
     Bytes, ConflictReason, EventId, Incarnation, Partition, ProcessorId, ProcessorInfo, Refusal, Result,
     Seat, Shard, ShardInfo, StartAt, StoreError, StreamId, StreamInfo, StreamSettings, Term, Timestamp,
-    Window,
+    Window, check_name,
 };
 
 use super::append::used_up;
@@ -65,15 +65,6 @@ pub(crate) fn define<S: State>(state: &mut S, define: Define) -> Result<Defined>
         Define::Import(piece) => import::import(state, piece)?,
     };
     Ok(Defined { stream: stream.map(|id| gate::stream(state, id).cloned()).transpose()? })
-}
-
-fn check_name(field: &'static str, name: &str) -> Result<(), Refusal> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_plain) {
-        let limit = format!("1 to {NAME_BYTES_MAX} letters, digits, '.', '_' or '-'");
-        return Err(Refusal::new(field, format!("{name:?}"), limit));
-    }
-    Ok(())
 }
 
 fn named<'a, S: State>(state: &'a S, name: &str) -> Option<&'a StreamInfo> {
@@ -142,14 +133,7 @@ fn change_stream<S: State>(
     check_name("name of a stream", name)?;
     settings.check()?;
     let stream = expected(named(state, name), expect)?;
-    if stream.settings.partitions != settings.partitions {
-        let limit = format!("{}, which never changes", stream.settings.partitions);
-        return Err(Refusal::new("partitions", settings.partitions.to_string(), limit).into());
-    }
-    if stream.settings.mode != settings.mode {
-        let limit = format!("{:?}, which never changes", stream.settings.mode);
-        return Err(Refusal::new("mode", format!("{:?}", settings.mode), limit).into());
-    }
+    settings.check_change(&stream.settings)?;
     let id = stream.id;
     let changed = StreamInfo { version: stream.version + 1, settings, ..stream.clone() };
     state.put_stream(changed);

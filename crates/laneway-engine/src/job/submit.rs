@@ -18,8 +18,6 @@ use super::headers;
 use super::jobs::Jobs;
 use crate::log::{Appending, Sent};
 
-/// How long the end of a job is kept unless its submitter says otherwise.
-const KEEP: Duration = Duration::from_secs(24 * 3_600);
 /// How long an idempotency key is remembered.
 const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(24 * 3_600);
 /// Longest idempotency key in bytes: with the caller and an index it fits into a dedup id.
@@ -34,7 +32,7 @@ pub struct Submit {
     pub draft: Draft,
     /// Which processor answers. Default: the stream's only one.
     pub processor: Option<String>,
-    /// How long its end is kept. Default: a day.
+    /// How long its end is kept. Default: as its stream says (`keep_done`).
     pub keep: Option<Duration>,
 }
 
@@ -121,7 +119,8 @@ impl Jobs {
         headers::check(&job.draft.headers)?;
         let info = self.catalogue.stream(stream).await?;
         let responder = self.responder(&info, job.processor.as_deref()).await?;
-        self.made(job.draft, responder, job.keep.unwrap_or(KEEP), by, index, None)
+        let keep = job.keep.unwrap_or(info.settings.keep_done);
+        self.made(job.draft, responder, keep, by, index, None)
     }
 
     /// A draft with everything that makes it a job.

@@ -114,6 +114,14 @@ impl Producer {
         self.append_own(stream, appending).await
     }
 
+    /// Refuses drafts that could never be appended to a stream, for a caller who appends them in several calls.
+    ///
+    /// # Errors
+    /// As those of [`append`](Self::append).
+    pub async fn check(&self, stream: &str, drafts: &[Draft]) -> Result<(), AppendError> {
+        check(&*self.catalogue.stream(stream).await?, drafts)
+    }
+
     /// [`append`](Self::append) for drafts that may carry headers of the engine's own.
     pub(crate) async fn append_own(
         &self,
@@ -122,13 +130,7 @@ impl Producer {
     ) -> Result<Vec<Sent>, AppendError> {
         let info = self.catalogue.stream(stream).await?;
         let refused = |index, refusal| AppendError::Refused { index, refusal };
-        for (index, draft) in appending.drafts.iter().enumerate() {
-            draft.check().map_err(|refusal| refused(index, refusal))?;
-            if info.settings.mode == Mode::Latest && draft.key.is_none() {
-                let refusal = Refusal::new("key", "absent", "given in a stream of mode latest");
-                return Err(refused(index, refusal));
-            }
-        }
+        check(&info, &appending.drafts)?;
         if appending.object.is_some() {
             let first = appending.drafts.first().and_then(|draft| draft.key.as_ref());
             let other =
@@ -233,6 +235,17 @@ impl Producer {
             }
         }
     }
+}
+
+fn check(info: &StreamInfo, drafts: &[Draft]) -> Result<(), AppendError> {
+    for (index, draft) in drafts.iter().enumerate() {
+        draft.check().map_err(|refusal| AppendError::Refused { index, refusal })?;
+        if info.settings.mode == Mode::Latest && draft.key.is_none() {
+            let refusal = Refusal::new("key", "absent", "given in a stream of mode latest");
+            return Err(AppendError::Refused { index, refusal });
+        }
+    }
+    Ok(())
 }
 
 /// What became of the drafts of one partition.

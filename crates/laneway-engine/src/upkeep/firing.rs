@@ -18,8 +18,6 @@ use crate::service::Env;
 
 /// How often the schedules are looked at, whatever they say themselves: other nodes change them too.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long the end of a job that a schedule made is kept.
-const KEEP: Duration = Duration::from_secs(24 * 3_600);
 
 /// Events of a schedule's lane among which its last job is looked for: others may append to it too.
 const LOOK_BACK_MAX: usize = 100;
@@ -69,7 +67,21 @@ impl Schedules {
     }
 
     /// Creates a schedule or changes one. A new time table begins now: nothing that lies behind is caught up.
-    pub async fn put(&self, mut schedule: Schedule) -> Result<(), ScheduleError> {
+    pub async fn put(&self, schedule: Schedule) -> Result<(), ScheduleError> {
+        self.write(schedule, |_, _| {}).await
+    }
+
+    /// [`put`](Self::put) for a program that says again at every start what it wants: one that somebody paused stays
+    /// paused.
+    pub async fn declare(&self, schedule: Schedule) -> Result<(), ScheduleError> {
+        self.write(schedule, |schedule, known| schedule.paused = known.paused).await
+    }
+
+    async fn write(
+        &self,
+        mut schedule: Schedule,
+        take_over: impl Fn(&mut Schedule, &Schedule),
+    ) -> Result<(), ScheduleError> {
         schedule.check()?;
         let info = self.catalogue.stream(&schedule.firing.stream).await?;
         if let Some(processor) = &schedule.firing.processor {
@@ -79,6 +91,9 @@ impl Schedules {
         loop {
             let before = self.stores.documents.get(&name).await?;
             let known = before.as_ref().map(|before| Schedule::decode(before.bytes.clone())).transpose()?;
+            if let Some(known) = &known {
+                take_over(&mut schedule, known);
+            }
             let same = known.filter(|known| known.spec == schedule.spec && known.paused == schedule.paused);
             schedule.since = same.map_or(self.env.now().calendar, |known| known.since);
             let expect = before.map(|before| before.version);
@@ -205,7 +220,7 @@ impl Schedules {
         draft.origin_seq = due.map(|due| due.0);
         if let Some(processor) = &schedule.firing.processor {
             let responder = self.responder(&info, processor).await?;
-            draft.job = Some(JobDraft { responder, keep: KEEP });
+            draft.job = Some(JobDraft { responder, keep: info.settings.keep_done });
         }
         let append = Append {
             shard: info.shard(schedule.partition(info.settings.partitions)),

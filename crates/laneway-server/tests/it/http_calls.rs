@@ -28,13 +28,19 @@ async fn a_stream_is_made_changed_shown_and_removed() {
     let program = Program::serve(folder.path()).await;
     let client = program.client();
     let path = "/v1/streams/orders";
-    let made = put(&client, path, &json!({"partitions":2,"keep":"1d","max_pending":10})).await;
+    let made =
+        put(&client, path, &json!({"partitions":2,"keep":"1d","keep_done":"3h","max_pending":10})).await;
     assert_eq!((made.status.as_u16(), &value(&made)["keep"]), (201, &json!("1d")));
+    assert_eq!(value(&made)["keep_done"], json!("3h"));
+    let never = put(&client, path, &json!({"keep_done":"0s"})).await;
+    assert_eq!(never.status.as_u16(), 400);
+    assert!(value(&never)["detail"].to_string().contains("keep_done is 0"), "{:?}", value(&never));
     let same = put(&client, path, &json!({"keep":"2h"})).await;
     assert_eq!(
         (same.status.as_u16(), &value(&same)["partitions"], &value(&same)["keep"]),
         (200, &json!(2), &json!("2h"))
     );
+    assert_eq!(value(&same)["keep_done"], json!("1d"), "what is left out has its default");
     assert_eq!(value(&same).get("max_pending"), None, "what is left out has its default");
     client.append("orders", &[serde_json::from_value(json!({"key":"a"})).unwrap()]).await.unwrap();
     let shown = client.stream("orders").await.unwrap();

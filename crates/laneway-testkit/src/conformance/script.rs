@@ -103,6 +103,7 @@ impl Script {
                 max_pending: Some(400),
                 dedup_max: 8,
                 dead_keep: Duration::from_secs(100),
+                keep_done: Duration::from_secs(70),
             };
             defines.push(Define::Stream { name: name.to_owned(), expect: None, settings });
         }

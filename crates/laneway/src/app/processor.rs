@@ -67,6 +67,63 @@ impl Retry {
 ///     .concurrency(64);
 /// # Ok(()) }
 /// ```
+///
+/// A second one that looks at what comes from now on, no faster than others can take it:
+///
+/// ```
+/// use laneway::StartAt;
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "account")]
+/// # struct Payment { account: String, cents: i64 }
+/// # async fn charge(Event(_): Event<Payment>) -> Result<()> { Ok(()) }
+/// async fn mirror(Event(payment): Event<Payment>) -> Result<i64> { Ok(payment.cents) }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// # let app = App::new();
+/// let payments = app.stream::<Payment>("payments");
+/// payments.send(&Payment { account: "a1".to_owned(), cents: 1 }).await?;
+/// app.processor("mirror", &payments, mirror)
+///     .start_at(StartAt::End) // not the payments of before
+///     .types(["payment*"]) // others pass by
+///     .rate(100) // runs per second in all …
+///     .rate_per_key(1) // … and of one account
+///     .run_ahead(10) // faster: after a crash up to ten finished payments of an account run again
+///     .crashes_max(1); // one that takes the process down is parked at once
+/// app.start().await?;
+/// let new = payments.submit_as::<i64>(&Payment { account: "a1".to_owned(), cents: 2 }).await?;
+/// assert_eq!(new.wait(secs(10)).await?, 2);
+/// # Ok(()) }
+/// ```
+///
+/// Where the newest wins, it may stop the run of what is out of date:
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "name", generation = "revision")]
+/// # struct Pod { name: String, revision: u64 }
+/// async fn sync(Event(pod): Event<Pod>, ctx: Ctx) -> Result<u64> {
+///     if pod.revision == 1 {
+///         ctx.cancel().cancelled().await; // an hour of work, which nobody wants any more
+///         return Err(Error::permanent("stopped"));
+///     }
+///     Ok(pod.revision)
+/// }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// let app = App::new();
+/// let pods = app.stream::<Pod>("pods").mode(Mode::Latest);
+/// app.processor("sync", &pods, sync).supersede_running();
+/// app.start().await?;
+/// pods.send(&Pod { name: "web".to_owned(), revision: 1 }).await?;
+/// app.advance(secs(1)).await;
+/// let newer = pods.submit_as::<u64>(&Pod { name: "web".to_owned(), revision: 2 }).await?;
+/// assert_eq!(newer.wait(secs(10)).await?, 2);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Processor<'a> {
     shared: &'a Shared,
@@ -84,6 +141,7 @@ impl<'a> Processor<'a> {
                 needs: Default::default(),
                 layers: Vec::new(),
                 started: false,
+                changed: false,
             });
             declarations.processors.len() - 1
         });
@@ -93,12 +151,8 @@ impl<'a> Processor<'a> {
     fn change(self, change: impl FnOnce(&mut Declaration)) -> Self {
         self.shared.change(|declarations| {
             let declaration = &mut declarations.processors[self.index];
-            if declaration.started {
-                let fault = format!("processor {:?}: it was changed after its start", declaration.name);
-                declarations.faults.push(fault);
-            } else {
-                change(declaration);
-            }
+            declaration.changed = declaration.started;
+            change(declaration);
         });
         self
     }
@@ -154,8 +208,8 @@ impl<'a> Processor<'a> {
                 ));
             }
             H::need(&mut declaration.needs);
-            if H::TAKES_BATCH && declaration.settings.batch == Batch::One {
-                declaration.settings.batch = Batch::lane(BATCH_MAX);
+            if declaration.settings.batch == Batch::One {
+                declaration.settings.batch = H::BATCH;
             }
             declaration.routes.push((T::KIND, erase(handler)));
         });
@@ -195,8 +249,9 @@ impl<'a> Processor<'a> {
         self.change(|declaration| declaration.settings.timeout = Some(length))
     }
 
-    /// How many events one run takes. Default: one, or up to a hundred of one lane for a handler that takes a
-    /// [`LaneBatch`](crate::LaneBatch).
+    /// How many events one run takes. Default: one; up to a hundred of one lane for a handler that takes a
+    /// [`LaneBatch`](crate::LaneBatch), the heads of up to a hundred lanes for one that takes a
+    /// [`HeadBatch`](crate::HeadBatch).
     pub fn batch(self, batch: Batch) -> Self {
         self.change(|declaration| declaration.settings.batch = batch)
     }
@@ -239,9 +294,6 @@ impl<'a> Processor<'a> {
         self.change(|declaration| declaration.settings.supersede_running = true)
     }
 }
-
-/// Events of one call, for a handler that takes several, unless it is said.
-const BATCH_MAX: usize = 100;
 
 impl std::fmt::Debug for Processor<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

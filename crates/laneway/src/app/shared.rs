@@ -24,7 +24,7 @@ pub(crate) struct Declarations {
     pub(crate) states: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     pub(crate) streams: BTreeMap<Arc<str>, Carrying>,
     pub(crate) processors: Vec<Declaration>,
-    /// What is wrong already, told at the start.
+    /// What is wrong for good, told at every start.
     pub(crate) faults: Vec<String>,
 }
 
@@ -43,6 +43,15 @@ pub(crate) struct Declaration {
     pub(crate) needs: Needs,
     pub(crate) layers: Vec<Arc<dyn Layer>>,
     pub(crate) started: bool,
+    /// It was changed since: what runs does not know.
+    pub(crate) changed: bool,
+}
+
+impl Declaration {
+    /// It does not run any more: what was changed counts from the next start on.
+    pub(super) fn stopped(&mut self) {
+        (self.started, self.changed) = (false, false);
+    }
 }
 
 impl Shared {
@@ -50,9 +59,13 @@ impl Shared {
         Self { engine, declarations: Mutex::default() }
     }
 
-    /// Remembers what is wrong until the start.
+    /// Remembers what is wrong, once.
     pub(crate) fn fault(&self, fault: String) {
-        self.change(|declarations| declarations.faults.push(fault));
+        self.change(|declarations| {
+            if !declarations.faults.contains(&fault) {
+                declarations.faults.push(fault);
+            }
+        });
     }
 
     pub(crate) fn change<A>(&self, change: impl FnOnce(&mut Declarations) -> A) -> A {

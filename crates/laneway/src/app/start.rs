@@ -1,12 +1,15 @@
 //! Start: everything is checked, then everything runs, or nothing does and all faults are told at once.
+//!
+//! A fault is told at every start until it is mended. What runs already goes on whatever is wrong with the rest.
 
 use std::any::TypeId;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_engine::ProcessorSettings;
+use laneway_core::{Refusal, check_name};
 use laneway_engine::handler::Handler as EngineHandler;
+use laneway_engine::{Batch, ProcessorSettings};
 
 use super::shared::{Carrying, Declaration, Declarations, Shared};
 use crate::extract::{Ground, Needs};
@@ -50,6 +53,7 @@ impl Shared {
     /// Starts what was declared and does not run yet.
     pub(super) async fn start(&self) -> Result<(), StartError> {
         let (ready, mut faults) = self.change(|declarations| self.check(declarations));
+        faults.extend(self.foreseen(&ready).await);
         if !faults.is_empty() {
             return Err(StartError { faults });
         }
@@ -58,42 +62,76 @@ impl Shared {
                 faults.push(format!("stream {:?}: {error}", stream.name));
             }
         }
+        // Before the processors: they report to it from their start on.
+        if let Err(error) = self.engine.start_reports().await {
+            faults.push(format!("stream \"_laneway\": {error}"));
+        }
         if !faults.is_empty() {
             return Err(StartError { faults });
         }
-        // Before the processors: they report to it from their start on.
-        if let Err(error) = self.engine.start_reports().await {
-            return Err(StartError { faults: vec![format!("stream \"_laneway\": {error}")] });
-        }
+        self.run(ready).await?;
+        self.engine.start_upkeep();
+        Ok(())
+    }
+
+    /// Runs all of them, or none: what ran before is left alone.
+    async fn run(&self, ready: Vec<Ready>) -> Result<(), StartError> {
+        let (mut faults, mut started) = (Vec::new(), Vec::new());
         for Ready { index, name, stream, settings, handler } in ready {
             match self.engine.process(&name, &stream, settings, handler).await {
-                Ok(()) => self.change(|declarations| declarations.processors[index].started = true),
+                Ok(()) => {
+                    self.change(|declarations| declarations.processors[index].started = true);
+                    started.push((index, name));
+                }
                 Err(error) => faults.push(format!("processor {name:?}: {error}")),
             }
         }
         if faults.is_empty() {
-            self.engine.start_upkeep();
             return Ok(());
         }
-        self.stop(Duration::ZERO).await;
+        for (index, name) in started {
+            if let Err(error) = self.engine.stop_processor(&name, Duration::ZERO).await {
+                faults.push(format!("processor {name:?}: {error}"));
+            }
+            self.change(|declarations| declarations.processors[index].stopped());
+        }
         Err(StartError { faults })
     }
 
     /// Lets what runs finish, and asks it to stop after this time.
     pub(super) async fn stop(&self, within: Duration) {
         self.engine.drain(within).await;
-        self.change(|declarations| {
-            declarations.processors.iter_mut().for_each(|declaration| declaration.started = false);
-        });
+        self.change(|declarations| declarations.processors.iter_mut().for_each(Declaration::stopped));
     }
 
-    fn check(&self, declarations: &mut Declarations) -> (Vec<Ready>, Vec<String>) {
-        let mut faults = std::mem::take(&mut declarations.faults);
-        for (name, carrying) in &declarations.streams {
-            if let Err(refusal) = carrying.declared.settings().check() {
-                faults.push(format!("stream {name:?}: {refusal}"));
-            }
-        }
+    /// What the store would refuse, found out before anything is changed in it.
+    async fn foreseen(&self, ready: &[Ready]) -> Vec<String> {
+        let stored = match self.engine.catalogue().streams().await {
+            Ok(stored) => stored,
+            Err(error) => return vec![format!("the store cannot be read: {error}")],
+        };
+        let streams = self.streams().into_iter().flat_map(|declared| {
+            let before = stored.iter().find(|info| *info.name == *declared.name);
+            let wrong = [check_name("name of a stream", &declared.name), declared.check_over(before)];
+            let told = move |refusal| format!("stream {:?}: {refusal}", declared.name);
+            wrong.into_iter().filter_map(Result::err).map(told)
+        });
+        let processors = ready.iter().flat_map(|Ready { name, stream, .. }| {
+            let elsewhere = stored.iter().find(|info| {
+                *info.name != **stream && info.processors.iter().any(|processor| *processor.name == **name)
+            });
+            let elsewhere = elsewhere.map(|info| {
+                let limit = format!("unique; it is registered on stream {}", info.name);
+                Refusal::new("name of a processor", &**name, limit)
+            });
+            let wrong = check_name("name of a processor", name).err().into_iter().chain(elsewhere);
+            wrong.map(move |refusal| format!("processor {name:?}: {refusal}"))
+        });
+        streams.chain(processors).collect()
+    }
+
+    fn check(&self, declarations: &Declarations) -> (Vec<Ready>, Vec<String>) {
+        let mut faults = declarations.faults.clone();
         faults.extend(twice(&declarations.processors));
         let mut ready = Vec::new();
         for (index, declaration) in declarations.processors.iter().enumerate() {
@@ -107,8 +145,14 @@ impl Shared {
                     "its handler takes State<{name}>, and no such value was given to Laneway::state"
                 ));
             }
+            if declaration.needs.over_lanes && matches!(settings.batch, Batch::Lane { .. }) {
+                fault("batch is over one lane, must be over lanes: its handler takes HeadBatch".to_owned());
+            }
             let emit_to = emit_to(&declaration.needs, &declarations.streams, &mut fault);
             if declaration.started {
+                if declaration.changed {
+                    fault("it was changed after its start; that counts when the app is stopped and started again".to_owned());
+                }
                 continue;
             }
             let ground = Arc::new(Ground {

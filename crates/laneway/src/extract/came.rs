@@ -79,19 +79,28 @@ pub struct Job<T: JobRecord>(pub T);
 /// # #[derive(Record, Serialize, Deserialize)]
 /// # #[record(key = "account")]
 /// # struct Payment { account: String, cents: i64 }
+/// # async fn write(rows: &[Payment]) -> Result<()> {
+/// #     if rows.iter().any(|row| row.cents == 0) { Err(Error::permanent("a payment of nothing")) } else { Ok(()) }
+/// # }
 /// async fn insert(batch: LaneBatch<Payment>) -> Result<()> {
-///     let total: i64 = batch.iter().map(|payment| payment.cents).sum();
-///     // One statement for all of them …
-///     # drop(total);
+///     let mut written = 0;
+///     for rows in batch.chunks(2) {
+///         write(rows).await?; // one statement for several
+///         written += rows.len();
+///         batch.done_through(written); // these never run again, whatever becomes of the next
+///     }
 ///     Ok(())
 /// }
-/// # #[tokio::main(flavor = "current_thread")]
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<()> {
-/// let app = Laneway::open("memory:").await?;
+/// let app = laneway::testing::App::new();
 /// let payments = app.stream::<Payment>("payments");
+/// payments.send_many(&[3, 5, 0, 7].map(|cents| Payment { account: "a1".to_owned(), cents })).await?;
 /// app.processor("insert", &payments, insert).batch(Batch::lane(500));
 /// app.start().await?;
-/// # app.stop(secs(5)).await;
+/// app.run_until_quiet().await;
+/// let parked = app.operations("insert").parked().await?;
+/// assert_eq!(parked[0].cause, "a payment of nothing");
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]

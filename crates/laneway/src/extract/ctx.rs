@@ -26,12 +26,50 @@ use crate::job::Progress;
 ///     bank.pay(&payment.account, payment.cents, &ctx.reference().to_string()).await
 /// }
 /// ```
+///
+/// All that a run knows of itself:
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "account")]
+/// # struct Payment { account: String, cents: i64 }
+/// async fn audit(Event(_): Event<Payment>, ctx: Ctx) -> Result<String> {
+///     // Its place in its lane: number 2, behind event 1; a consumer that keeps the last one can tell a gap.
+///     let chain = format!("{:?} {} after {:?}", ctx.seq().map(|seq| seq.0), ctx.id(), ctx.prev().map(|id| id.0));
+///     let lane = ctx.key().map(ToString::to_string).unwrap_or_default();
+///     let by = ctx.caller().unwrap_or("nobody");
+///     let language = String::from_utf8_lossy(ctx.headers().get("language").unwrap_or(b"en")).into_owned();
+///     // A system that remembers the highest fence of a lane can refuse a run that comes late.
+///     tracing::info!(at = ctx.time().0, fence = %ctx.fence(), job = ?ctx.job(), last = ?ctx.last_done());
+///     if ctx.time_left().is_some_and(|left| left < secs(1)) {
+///         return Err(Error::new("no time for it"));
+///     }
+///     Ok(format!("{} of {}: {lane} {chain}, by {by}, {language}", ctx.attempt(), ctx.processor()))
+/// }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// let app = App::new();
+/// let payments = app.stream::<Payment>("payments");
+/// app.processor("audit", &payments, audit).timeout(secs(30));
+/// app.start().await?;
+/// let payment = Payment { account: "a1".to_owned(), cents: 5 };
+/// payments.send(&payment).await?;
+/// let job = payments.submit_as::<String>(&payment).caller("ann").header("language", "de").await?;
+/// assert_eq!(job.wait(secs(10)).await?, "1 of audit: a1 Some(2) 2 after Some(1), by ann, de");
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Ctx {
     scope: Arc<Scope>,
 }
 
 impl Ctx {
+    pub(super) fn of(scope: Arc<Scope>) -> Self {
+        Self { scope }
+    }
+
     /// The one name of the event, `stream/partition/id`: also a good idempotency key for outside systems.
     pub fn reference(&self) -> Ref {
         let parts = self.scope.parts();
@@ -118,7 +156,7 @@ impl Ctx {
 
 impl Extract for Ctx {
     async fn extract(scope: &Arc<Scope>) -> Result<Self> {
-        Ok(Self { scope: Arc::clone(scope) })
+        Ok(Self::of(Arc::clone(scope)))
     }
 }
 

@@ -48,6 +48,38 @@ use crate::format::{self, FormatError};
 /// # app.stop(secs(5)).await;
 /// # Ok(()) }
 /// ```
+///
+/// A lane that is over leaves nothing behind:
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "order")]
+/// # struct Scanned { order: String, is_last: bool }
+/// async fn pack(Event(scanned): Event<Scanned>, mut count: LaneState<u32>) -> Result<String> {
+///     let first = if count.is_new() { "a new parcel, " } else { "" };
+///     *count += 1;
+///     let told = format!("{first}{} in it", *count);
+///     if scanned.is_last {
+///         count.remove(); // the next order of this name begins with an empty parcel
+///     }
+///     Ok(told)
+/// }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// # let app = App::new();
+/// # let scans = app.stream::<Scanned>("scans");
+/// # app.processor("pack", &scans, pack);
+/// # app.start().await?;
+/// let mut told = Vec::new();
+/// for is_last in [false, true, false] {
+///     let job = scans.submit_as::<String>(&Scanned { order: "o1".to_owned(), is_last }).await?;
+///     told.push(job.wait(secs(10)).await?);
+/// }
+/// assert_eq!(told, ["a new parcel, 1 in it", "2 in it", "a new parcel, 1 in it"]);
+/// # Ok(()) }
+/// ```
 pub struct LaneState<S> {
     /// `None` only while it is being removed.
     value: Option<S>,

@@ -1,11 +1,12 @@
 //! What a handler can ask for in its arguments.
 //!
-//! The first argument is what came: [`Event`], [`Job`] or [`LaneBatch`]. All others are extracted from the run's
+//! The first argument is what came: [`Event`], [`Job`], [`LaneBatch`] or [`HeadBatch`]. All others are extracted from the run's
 //! [`Scope`], in any order: [`LaneState`], [`Object`], [`Emit`], [`Ctx`], [`State`], or a type of yours.
 
 mod came;
 mod ctx;
 mod emit;
+mod heads;
 mod lane_state;
 mod needs;
 mod object;
@@ -15,6 +16,7 @@ mod state;
 pub use came::{Event, Job, LaneBatch};
 pub use ctx::Ctx;
 pub use emit::Emit;
+pub use heads::{HeadBatch, OverLanes};
 pub use lane_state::LaneState;
 pub use needs::{Extract, Needs};
 pub use object::Object;

@@ -49,11 +49,46 @@ pub trait Extract: Sized + Send {
 }
 
 /// What the arguments of a handler need; see [`Extract::need`].
+///
+/// ```
+/// use laneway::extract::{Extract, Needs, Scope};
+/// use laneway::prelude::*;
+/// use std::sync::Arc;
+///
+/// struct Pool;
+/// /// A connection of the pool that the app shares.
+/// struct Connection(Arc<Pool>);
+///
+/// impl Extract for Connection {
+///     fn need(needs: &mut Needs) {
+///         needs.shared::<Pool>();
+///     }
+///
+///     async fn extract(scope: &Arc<Scope>) -> Result<Self> {
+///         Ok(Self(scope.shared().ok_or_else(|| Error::permanent("no pool"))?))
+///     }
+/// }
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "account")]
+/// # struct Payment { account: String, cents: i64 }
+/// async fn book(Event(_): Event<Payment>, Connection(_): Connection) -> Result<()> { Ok(()) }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let app = Laneway::open("memory:").await?;
+/// app.processor("book", &app.stream::<Payment>("payments"), book);
+/// let forgotten = app.start().await.unwrap_err();
+/// assert!(forgotten.to_string().contains("Pool"), "told before anything runs");
+/// app.clone().state(Pool).start().await?;
+/// # app.stop(secs(5)).await;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Default)]
 pub struct Needs {
     pub(crate) shared: Vec<(TypeId, &'static str)>,
     pub(crate) emits: Vec<(TypeId, &'static str)>,
     pub(crate) lane_state: bool,
+    /// It takes the heads of several lanes.
+    pub(crate) over_lanes: bool,
 }
 
 impl Needs {

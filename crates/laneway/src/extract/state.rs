@@ -3,6 +3,7 @@
 use std::any::type_name;
 use std::sync::Arc;
 
+use super::heads::OverLanes;
 use super::needs::{Extract, Needs};
 use super::scope::Scope;
 use crate::error::{Error, Result};
@@ -34,6 +35,8 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Debug)]
 pub struct State<T>(pub Arc<T>);
+
+impl<T: Send + Sync + 'static> OverLanes for State<T> {}
 
 impl<T: Send + Sync + 'static> Extract for State<T> {
     fn need(needs: &mut Needs) {

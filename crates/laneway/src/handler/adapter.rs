@@ -1,10 +1,11 @@
 //! From what the engine hands in to calls of handlers, and from their answers to what the engine settles.
 //!
 //! Lanes of one run go side by side, events of one lane one after the other: whoever takes single events gets them one
-//! at a time also when the processor asked for batches, and saves commits.
+//! at a time also when the processor asked for batches, and saves commits. Whoever takes the heads of several lanes gets
+//! those of one run in one call.
 
+use std::collections::BTreeMap;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,12 +18,11 @@ use laneway_engine::handler::{
 
 use super::function::Handler;
 use crate::error::{Error, Result};
-use crate::extract::{Ground, Scope, ScopeParts};
+use crate::extract::{Ground, HeadBatch, Scope, ScopeParts};
 use crate::record::Record;
 
 /// A handler whose type is forgotten.
-pub(crate) type Erased =
-    Arc<dyn Fn(LaneCall) -> Pin<Box<dyn Future<Output = LaneAnswer> + Send>> + Send + Sync>;
+pub(crate) type Erased = Arc<dyn Fn(Vec<LaneCall>) -> Running + Send + Sync>;
 
 /// Events of one lane to run.
 #[doc(hidden)]
@@ -42,22 +42,19 @@ pub(crate) struct Adapter {
 
 /// Forgets the type of a handler.
 pub(crate) fn erase<T: Record, Arguments, H: Handler<T, Arguments>>(handler: H) -> Erased {
-    Arc::new(move |call| {
+    Arc::new(move |calls| {
         let handler = handler.clone();
-        Box::pin(async move { handler.run_lane(call).await })
+        Box::pin(async move { handler.run(calls).await })
     })
 }
 
 impl EngineHandler for Adapter {
     fn call(&self, run: Run) -> Running {
-        let lanes = run.lanes.into_iter().map(|mut lane| {
+        let routed = run.lanes.into_iter().map(|mut lane| {
             let kind = lane.events[0].kind.clone();
             // Another type behind it is for another handler: it comes again as the lane's head.
             let same = lane.events.iter().take_while(|event| event.kind == kind).count();
             lane.events.truncate(same);
-            let named = self.routes.iter().find(|(name, _)| *name == kind.as_str());
-            // A single handler takes whatever its processor lets through.
-            let route = named.or_else(|| self.routes.first().filter(|_| self.routes.len() == 1));
             let call = LaneCall {
                 ground: Arc::clone(&self.ground),
                 partition: run.partition,
@@ -65,15 +62,54 @@ impl EngineHandler for Adapter {
                 cancel: run.cancel.clone(),
                 deadline: run.deadline,
             };
-            route.map_or_else(|| no_route(kind.as_str()), |(_, handler)| handler(call))
+            (self.route(kind.as_str()), call)
         });
-        Box::pin(join_all(lanes.collect::<Vec<_>>()))
+        let (routes, calls): (Vec<Option<usize>>, Vec<LaneCall>) = routed.unzip();
+        match routes[0] {
+            // Nearly always: nothing has to be taken apart and put together again.
+            Some(route) if routes.iter().all(|other| *other == Some(route)) => (self.routes[route].1)(calls),
+            _ => self.call_several(&routes, calls),
+        }
     }
 }
 
-fn no_route(kind: &str) -> Pin<Box<dyn Future<Output = LaneAnswer> + Send>> {
-    let answer = LaneAnswer::failed(format!("no handler for events of type {kind:?}"), Retry::Never);
-    Box::pin(std::future::ready(answer))
+impl Adapter {
+    fn route(&self, kind: &str) -> Option<usize> {
+        let named = self.routes.iter().position(|(name, _)| *name == kind);
+        // A single handler takes whatever its processor lets through.
+        named.or_else(|| (self.routes.len() == 1).then_some(0))
+    }
+
+    /// Calls every handler with its lanes; the answers are in the order of the lanes.
+    fn call_several(&self, routes: &[Option<usize>], calls: Vec<LaneCall>) -> Running {
+        let mut shares: BTreeMap<Option<usize>, (Vec<usize>, Vec<LaneCall>)> = BTreeMap::new();
+        for (place, (route, call)) in routes.iter().zip(calls).enumerate() {
+            let (places, calls) = shares.entry(*route).or_default();
+            places.push(place);
+            calls.push(call);
+        }
+        let running = shares.into_iter().map(|(route, (places, calls))| {
+            let running = match route {
+                Some(route) => (self.routes[route].1)(calls),
+                None => no_route(&calls),
+            };
+            async move { places.into_iter().zip(running.await).collect::<Vec<_>>() }
+        });
+        let running = join_all(running.collect::<Vec<_>>());
+        Box::pin(async move {
+            let mut answers: Vec<(usize, LaneAnswer)> = running.await.into_iter().flatten().collect();
+            answers.sort_unstable_by_key(|(place, _)| *place);
+            answers.into_iter().map(|(_, answer)| answer).collect()
+        })
+    }
+}
+
+fn no_route(calls: &[LaneCall]) -> Running {
+    let answers = calls.iter().map(|call| {
+        let kind = call.lane.events[0].kind.as_str();
+        LaneAnswer::failed(format!("no handler for events of type {kind:?}"), Retry::Never)
+    });
+    Box::pin(std::future::ready(answers.collect()))
 }
 
 impl LaneCall {
@@ -91,6 +127,42 @@ impl LaneCall {
         };
         Arc::new(Scope::new(parts, state))
     }
+}
+
+/// Runs lanes side by side.
+pub(super) async fn side_by_side<A>(calls: Vec<LaneCall>, run: impl Fn(LaneCall) -> A) -> Vec<LaneAnswer>
+where
+    A: Future<Output = LaneAnswer>,
+{
+    join_all(calls.into_iter().map(run)).await
+}
+
+/// Runs the heads of several lanes in one call. `run` gets the run of the first of them for its other arguments.
+pub(super) async fn together<T, F, A>(calls: Vec<LaneCall>, run: F) -> Vec<LaneAnswer>
+where
+    T: Record,
+    F: FnOnce(Arc<Scope>, HeadBatch<T>) -> A,
+    A: Future<Output = Result<Option<Bytes>>>,
+{
+    let mut heads: Vec<(T, Arc<Scope>)> = Vec::with_capacity(calls.len());
+    // Bytes that are no record fail alone.
+    let fit: Vec<Option<LaneAnswer>> = calls
+        .into_iter()
+        .map(|mut call| {
+            let head = call.lane.events.swap_remove(0);
+            let scope = call.scope(head, call.lane.attempt, None);
+            scope.record().map(|record| heads.push((record, scope))).map_err(|error| failed(0, error)).err()
+        })
+        .collect();
+    let mut answers = Vec::new();
+    if let Some((_, first)) = heads.first() {
+        let first = Arc::clone(first);
+        let (batch, said) = HeadBatch::new(heads);
+        answers = said.into_answers(run(first, batch).await);
+    }
+    let mut answers = answers.into_iter();
+    let answer = |unfit: Option<LaneAnswer>| unfit.or_else(|| answers.next()).expect("one answer per record");
+    fit.into_iter().map(answer).collect()
 }
 
 /// Runs the events of a lane one after the other, each with the state that the one before left, until one fails.

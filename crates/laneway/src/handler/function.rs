@@ -3,20 +3,22 @@
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
+use laneway_engine::Batch;
 use laneway_engine::handler::LaneAnswer;
 use serde::Serialize;
 
-use super::adapter::{LaneCall, each, whole};
+use super::adapter::{LaneCall, each, side_by_side, together, whole};
 use crate::error::Error;
-use crate::extract::{Event, Extract, Job, LaneBatch, Needs};
+use crate::extract::{Event, Extract, HeadBatch, Job, LaneBatch, Needs, OverLanes};
 use crate::record::{JobRecord, Record};
 use crate::seam;
 
 /// An async function that runs events of a stream of `T`.
 ///
-/// Its first argument is what came: [`Event<T>`](Event), [`Job<T>`](Job) or [`LaneBatch<T>`](LaneBatch). Up to eight
-/// arguments of types that implement [`Extract`] may follow. It returns a `Result`: `Ok` settles the event, and its
+/// Its first argument is what came: [`Event<T>`](Event), [`Job<T>`](Job), [`LaneBatch<T>`](LaneBatch) or
+/// [`HeadBatch<T>`](HeadBatch). Up to eight arguments of types that implement [`Extract`] may follow. It returns a `Result`: `Ok` settles the event, and its
 /// value is the result of a job; `Err` follows the processor's policy. `Arguments` is told by the compiler.
 ///
 /// ```
@@ -53,23 +55,27 @@ use crate::seam;
     message = "this is no handler for a stream of `{T}`",
     label = "not a handler for `{T}`",
     note = "a handler is `async fn(Event<{T}>, …) -> Result<R, E>`, where `R: Serialize` and `E` turns into `laneway::Error`",
-    note = "instead of `Event<{T}>` it may take `Job<{T}>` (then it returns the job's output) or `LaneBatch<{T}>`",
+    note = "instead of `Event<{T}>` it may take `Job<{T}>` (then it returns the job's output), `LaneBatch<{T}>` or \
+            `HeadBatch<{T}>` (then it takes nothing that belongs to one lane)",
     note = "behind that: `LaneState<S>`, `Object<O>`, `Emit<T>`, `Ctx`, `State<T>` or your own `Extract`, at most eight",
     note = "its future must be `Send`: hold no lock guard, `Rc` or `RefCell` borrow over an await"
 )]
 pub trait Handler<T, Arguments>: Clone + Send + Sync + 'static {
-    /// Whether one call takes several events of a lane.
+    /// What one call takes, unless its processor says otherwise.
     #[doc(hidden)]
-    const TAKES_BATCH: bool = false;
+    const BATCH: Batch = Batch::One;
 
     /// What its arguments need.
     #[doc(hidden)]
     fn need(needs: &mut Needs);
 
-    /// Runs the events of one lane.
+    /// Runs the events of lanes; one answer each, in order.
     #[doc(hidden)]
-    fn run_lane(self, call: LaneCall) -> impl Future<Output = LaneAnswer> + Send;
+    fn run(self, calls: Vec<LaneCall>) -> impl Future<Output = Vec<LaneAnswer>> + Send;
 }
+
+/// Events of one call, for a handler that takes several, unless its processor says otherwise.
+const BATCH_MAX: usize = 100;
 
 /// The answer of a job's handler within the time that the job allows.
 async fn in_time<T: JobRecord, A: Future>(running: A) -> Result<A::Output, Error> {
@@ -93,16 +99,17 @@ macro_rules! functions {
                 $($argument::need(_needs);)*
             }
 
-            async fn run_lane(self, call: LaneCall) -> LaneAnswer {
-                each(call, |scope| {
-                    let handler = self.clone();
+            async fn run(self, calls: Vec<LaneCall>) -> Vec<LaneAnswer> {
+                let handler = &self;
+                side_by_side(calls, |call| each(call, move |scope| {
+                    let handler = handler.clone();
                     async move {
                         let record = scope.record()?;
                         let running = handler(Event(record), $($argument::extract(&scope).await?,)*);
                         let answer = running.await.map_err(Into::into)?;
                         scope.result(&answer)
                     }
-                })
+                }))
                 .await
             }
         }
@@ -119,16 +126,17 @@ macro_rules! functions {
                 $($argument::need(_needs);)*
             }
 
-            async fn run_lane(self, call: LaneCall) -> LaneAnswer {
-                each(call, |scope| {
-                    let handler = self.clone();
+            async fn run(self, calls: Vec<LaneCall>) -> Vec<LaneAnswer> {
+                let handler = &self;
+                side_by_side(calls, |call| each(call, move |scope| {
+                    let handler = handler.clone();
                     async move {
                         let record = scope.record()?;
                         let running = handler(Job(record), $($argument::extract(&scope).await?,)*);
                         let answer = in_time::<T, _>(running).await?.map_err(Into::into)?;
                         scope.result(&answer)
                     }
-                })
+                }))
                 .await
             }
         }
@@ -142,21 +150,51 @@ macro_rules! functions {
             E: Into<Error>,
             $($argument: Extract,)*
         {
-            const TAKES_BATCH: bool = true;
+            const BATCH: Batch = Batch::Lane { max: BATCH_MAX, within: Duration::ZERO };
 
             fn need(_needs: &mut Needs) {
                 $($argument::need(_needs);)*
             }
 
-            async fn run_lane(self, call: LaneCall) -> LaneAnswer {
-                let done = Arc::new(AtomicUsize::new(0));
-                whole(call, &done, |scope, records| {
-                    let (handler, batch) = (self.clone(), LaneBatch::new(records, Arc::clone(&done)));
-                    async move {
-                        let running = handler(batch, $($argument::extract(&scope).await?,)*);
-                        let answer = running.await.map_err(Into::into)?;
-                        scope.result_of_any(&answer)
-                    }
+            async fn run(self, calls: Vec<LaneCall>) -> Vec<LaneAnswer> {
+                let handler = &self;
+                side_by_side(calls, |call| async move {
+                    let done = Arc::new(AtomicUsize::new(0));
+                    whole(call, &done, |scope, records| {
+                        let (handler, batch) = (handler.clone(), LaneBatch::new(records, Arc::clone(&done)));
+                        async move {
+                            let running = handler(batch, $($argument::extract(&scope).await?,)*);
+                            let answer = running.await.map_err(Into::into)?;
+                            scope.result_of_any(&answer)
+                        }
+                    })
+                    .await
+                })
+                .await
+            }
+        }
+
+        impl<F, A, T, R, E, $($argument,)*> Handler<T, (HeadBatch<T>, $($argument,)*)> for F
+        where
+            F: Fn(HeadBatch<T>, $($argument,)*) -> A + Clone + Send + Sync + 'static,
+            A: Future<Output = Result<R, E>> + Send,
+            T: Record,
+            R: Serialize + Send,
+            E: Into<Error>,
+            $($argument: OverLanes,)*
+        {
+            const BATCH: Batch = Batch::Lanes { max: BATCH_MAX, within: Duration::ZERO };
+
+            fn need(needs: &mut Needs) {
+                needs.over_lanes = true;
+                $($argument::need(needs);)*
+            }
+
+            async fn run(self, calls: Vec<LaneCall>) -> Vec<LaneAnswer> {
+                together(calls, |scope, batch| async move {
+                    let running = self(batch, $($argument::extract(&scope).await?,)*);
+                    let answer = running.await.map_err(Into::into)?;
+                    scope.result_of_any(&answer)
                 })
                 .await
             }

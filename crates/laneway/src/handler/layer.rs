@@ -52,7 +52,39 @@ where
     }
 }
 
-/// What is inside a layer: the next one, or the handler.
+/// What is inside a layer: the next one, or the handler. A layer that does not call it answers in its place.
+///
+/// ```
+/// use laneway::engine::handler::{LaneAnswer, Retry as Again, Run};
+/// use laneway::handler::Next;
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+/// # use std::sync::atomic::{AtomicBool, Ordering};
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "account")]
+/// # struct Payment { account: String, cents: i64 }
+/// # async fn book(Event(_): Event<Payment>) -> Result<()> { Ok(()) }
+/// static CLOSED: AtomicBool = AtomicBool::new(true);
+///
+/// /// While the bank is closed nothing runs, and the handler is not called.
+/// async fn opening_hours(run: Run, next: Next) -> Vec<LaneAnswer> {
+///     if CLOSED.swap(false, Ordering::Relaxed) {
+///         let closed = || LaneAnswer::failed("the bank is closed", Again::After(hours(8)));
+///         return run.lanes.iter().map(|_| closed()).collect();
+///     }
+///     next.run(run).await
+/// }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// let app = App::new();
+/// let payments = app.stream::<Payment>("payments");
+/// app.processor("book", &payments, book).layer(opening_hours);
+/// app.start().await?;
+/// let job = payments.submit_as::<()>(&Payment { account: "a1".to_owned(), cents: 5 }).await?;
+/// assert!(job.wait(hours(7)).await.is_err(), "it waits for the morning");
+/// job.wait(hours(2)).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Next {
     layers: Arc<[Arc<dyn Layer>]>,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use laneway_core::Draft;
+use laneway_core::{Draft, JobId};
 use laneway_engine::job::{BatchId, By, JobError, Submit};
 use serde::de::DeserializeOwned;
 
@@ -15,7 +15,7 @@ use super::handle::{JobHandle, WaitError};
 use super::submit::SubmitError;
 use crate::app::Shared;
 use crate::record::{JobRecord, Record};
-use crate::stream::{SendError, Stream, draft_of};
+use crate::stream::{SendError, Stream, drafts_of};
 
 /// Many jobs on their way, in order: options first, then `.await`. At most 10,000, and at most 1,000 of one partition.
 ///
@@ -57,17 +57,49 @@ pub struct SubmittingMany<'a, T, Out> {
 
 /// Jobs that were submitted together. Cheap to clone; its [`id`](Self::id) finds all of them again.
 ///
-/// The example is at [`SubmittingMany`].
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+/// # #[derive(Job, Serialize, Deserialize)]
+/// # #[job(key = "account", output = "usize")]
+/// # struct MakeStatement { account: String }
+/// # async fn make(Job(job): Job<MakeStatement>) -> Result<usize> { Ok(job.account.len()) }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// # let app = App::new();
+/// # let statements = app.stream::<MakeStatement>("statements");
+/// # app.processor("make", &statements, make);
+/// # app.start().await?;
+/// let asks = ["ann", "robert", "jo"].map(|name| MakeStatement { account: name.to_owned() });
+/// let batch = statements.submit_many(&asks).await?;
+/// // Where it was submitted, results come in the order of the records.
+/// for (ask, pages) in asks.iter().zip(batch.wait(secs(10)).await) {
+///     assert_eq!(pages?, ask.account.len());
+/// }
+/// // Elsewhere its id finds all of them, for instance to give up on what has not ended.
+/// let found = app.batch::<usize>(batch.id().clone());
+/// found.cancel().await?;
+/// assert_eq!(found.jobs().len(), 3);
+/// # Ok(()) }
+/// ```
 pub struct JobBatch<Out> {
     shared: Arc<Shared>,
     id: BatchId,
+    /// Its jobs in the order of their records, where that is known: the id does not keep it.
+    given: Option<Arc<[JobId]>>,
     result: PhantomData<fn() -> Out>,
 }
 
 impl<'a, T: Record, Out> SubmittingMany<'a, T, Out> {
     pub(crate) fn plain<'r>(stream: &'a Stream<T>, records: impl IntoIterator<Item = &'r T>) -> Self {
-        let drafts = records.into_iter().map(draft_of).collect();
-        Self { stream, drafts, processor: None, keep: None, by: By::default(), result: PhantomData }
+        Self {
+            stream,
+            drafts: drafts_of(records),
+            processor: None,
+            keep: None,
+            by: By::default(),
+            result: PhantomData,
+        }
     }
 
     /// Which processor answers. Default: as the record says, or the stream's only one.
@@ -75,7 +107,7 @@ impl<'a, T: Record, Out> SubmittingMany<'a, T, Out> {
         Self { processor: Some(name.into()), ..self }
     }
 
-    /// How long the results can be read. Default: as the record says, or a day.
+    /// How long the results can be read. Default: as the record says, or else the stream ([`Stream::keep_done`]).
     pub fn keep(self, length: Duration) -> Self {
         Self { keep: Some(length), ..self }
     }
@@ -99,9 +131,19 @@ impl<'a, T: Record, Out> SubmittingMany<'a, T, Out> {
         self.stream.define().await?;
         let shared = self.stream.shared();
         let submitted = shared.engine.jobs().submit_many(self.stream.name(), jobs, &self.by).await?;
-        let mut refused = submitted.jobs.into_iter().filter_map(Result::err);
-        match (refused.next(), submitted.batch) {
-            (None, Some(batch)) => Ok(JobBatch::new(Arc::clone(shared), batch)),
+        let mut given = Vec::with_capacity(submitted.jobs.len());
+        let mut refused = None;
+        for job in submitted.jobs {
+            match job {
+                Ok(job) => given.push(job.id),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        match (refused, submitted.batch) {
+            (None, Some(batch)) => {
+                let given = Some(Arc::from(given));
+                Ok(JobBatch { given, ..JobBatch::new(Arc::clone(shared), batch) })
+            }
             (None, None) => Err(SubmitError::Job(JobError::NotMade("there were no records".to_owned()))),
             (Some(error), None) => Err(error.into()),
             (Some(error), Some(batch)) => Err(SubmitError::Partly { batch, source: Box::new(error) }),
@@ -127,13 +169,14 @@ impl<'a, T: Record, Out: 'a> IntoFuture for SubmittingMany<'a, T, Out> {
 
 impl<Out> Clone for JobBatch<Out> {
     fn clone(&self) -> Self {
-        Self::new(Arc::clone(&self.shared), self.id.clone())
+        let given = self.given.clone();
+        Self { given, ..Self::new(Arc::clone(&self.shared), self.id.clone()) }
     }
 }
 
 impl<Out> JobBatch<Out> {
     pub(crate) fn new(shared: Arc<Shared>, id: BatchId) -> Self {
-        Self { shared, id, result: PhantomData }
+        Self { shared, id, given: None, result: PhantomData }
     }
 
     /// Its id: a text that finds all its jobs again, also from another process.
@@ -141,10 +184,11 @@ impl<Out> JobBatch<Out> {
         &self.id
     }
 
-    /// Its jobs, by partition and number: not the order they were given in.
+    /// Its jobs: in the order of their records where they were submitted, by partition and number where the batch was
+    /// found again by its id.
     pub fn jobs(&self) -> Vec<JobHandle<Out>> {
-        let ids = self.id.ids().into_iter();
-        ids.map(|id| JobHandle::new(Arc::clone(&self.shared), id)).collect()
+        let ids = self.given.as_ref().map_or_else(|| self.id.ids(), |given| given.to_vec());
+        ids.into_iter().map(|id| JobHandle::new(Arc::clone(&self.shared), id)).collect()
     }
 
     /// Asks for all of them to end; those that have ended already stay as they are.

@@ -16,7 +16,8 @@ use crate::format::{self, FormatError};
 /// How long the owner of a job may take to be told.
 const APPLIED_WITHIN: Duration = Duration::from_secs(10);
 
-/// A job that was accepted. Cheap to clone; losing it loses nothing, since its [`id`](Self::id) finds it again.
+/// A job that was accepted. Cheap to clone; losing it loses nothing, since its [`id`](Self::id) finds it again. How to
+/// look at it, cancel and forget it is shown at [`JobStatus`].
 ///
 /// ```
 /// use laneway::prelude::*;
@@ -45,6 +46,31 @@ pub struct JobHandle<Out> {
 }
 
 /// Why there is no result, by what to do next.
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::WaitError;
+/// use laneway::testing::App;
+/// # #[derive(Job, Serialize, Deserialize)]
+/// # #[job(key = "account", output = "u64")]
+/// # struct MakeStatement { account: String }
+/// # async fn make(Job(_): Job<MakeStatement>) -> Result<u64> { Err(Error::permanent("no paper")) }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// # let app = App::new();
+/// # let statements = app.stream::<MakeStatement>("statements");
+/// # app.processor("make", &statements, make);
+/// # app.start().await?;
+/// let job = statements.submit(&MakeStatement { account: "a1".to_owned() }).await?;
+/// let told = match job.wait(secs(30)).await {
+///     Ok(pages) => format!("{pages} pages"),
+///     Err(WaitError::Pending { status, .. }) => format!("come back later, it is {status}"),
+///     Err(WaitError::Parked { cause, .. }) => format!("somebody is needed: {cause}"),
+///     Err(error) => return Err(error.into()),
+/// };
+/// assert_eq!(told, "somebody is needed: no paper");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum WaitError {
     /// The time is over: wait again, or come back later.

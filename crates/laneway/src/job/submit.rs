@@ -27,9 +27,9 @@ use crate::stream::{Options, SendError, Stream, options};
 /// # app.processor("make", &statements, make);
 /// # app.start().await?;
 /// let ask = MakeStatement { account: "a1".to_owned() };
-/// let job = statements.submit(&ask).dedup_id("a1/2026-10").keep(hours(1)).await?;
+/// let job = statements.submit(&ask).idempotency_key("a1/2026-10").keep(hours(1)).await?;
 /// // Asked again, for instance after a lost answer: the same job.
-/// assert_eq!(statements.submit(&ask).dedup_id("a1/2026-10").await?.id(), job.id());
+/// assert_eq!(statements.submit(&ask).idempotency_key("a1/2026-10").await?.id(), job.id());
 /// assert_eq!(job.wait(secs(10)).await?, 7);
 /// # app.stop(secs(5)).await;
 /// # Ok(()) }
@@ -46,6 +46,29 @@ pub struct Submitting<'a, T, Out> {
 }
 
 /// Why no job was made, by what to do next.
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+/// use laneway::{JobError, SubmitError};
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "account")]
+/// # struct Payment { account: String, cents: i64 }
+/// # async fn book(Event(payment): Event<Payment>) -> Result<i64> { Ok(payment.cents) }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// let app = App::new();
+/// let payments = app.stream::<Payment>("payments");
+/// app.processor("book", &payments, book);
+/// app.processor("audit", &payments, book);
+/// app.start().await?;
+/// let payment = Payment { account: "a1".to_owned(), cents: 5 };
+/// let which = payments.submit_as::<i64>(&payment).await.unwrap_err();
+/// assert!(matches!(which, SubmitError::Job(JobError::ProcessorRequired { .. })), "two could answer");
+/// let job = payments.submit_as::<i64>(&payment).processor("book").await?;
+/// assert_eq!(job.wait(secs(10)).await?, 5);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
     /// Its event was not appended.
@@ -72,12 +95,19 @@ impl<'a, T: Record, Out> Submitting<'a, T, Out> {
 
     options!();
 
+    /// Names the submission: the same again within a day is the same job, also while it runs, and another body is a
+    /// conflict. It counts per caller and lane.
+    pub fn idempotency_key(mut self, key: impl Into<Vec<u8>>) -> Self {
+        self.by.idempotency_key = Some(bytes::Bytes::from(key.into()));
+        self
+    }
+
     /// Which processor answers. Default: as the record says, or the stream's only one.
     pub fn processor(self, name: impl Into<String>) -> Self {
         Self { processor: Some(name.into()), ..self }
     }
 
-    /// How long the result can be read. Default: as the record says, or a day.
+    /// How long the result can be read. Default: as the record says, or else the stream ([`Stream::keep_done`]).
     pub fn keep(self, length: Duration) -> Self {
         Self { keep: Some(length), ..self }
     }

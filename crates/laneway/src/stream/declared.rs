@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_core::{ConflictReason, Mode, StoreError, StreamInfo, StreamSettings};
+use laneway_core::{ConflictReason, Mode, Refusal, StoreError, StreamInfo, StreamSettings};
 use laneway_engine::log::CatalogueError;
 use laneway_engine::{DefineError, Engine};
 use parking_lot::Mutex;
@@ -27,6 +27,7 @@ pub(crate) struct Wanted {
     pub(crate) mode: Option<Mode>,
     pub(crate) keep: Option<Duration>,
     pub(crate) dead_keep: Option<Duration>,
+    pub(crate) keep_done: Option<Duration>,
     pub(crate) max_pending: Option<u64>,
     pub(crate) dedup_max: Option<u64>,
 }
@@ -36,15 +37,22 @@ impl Declared {
         Self { name: Arc::from(name), wanted: Mutex::default(), defined: OnceCell::new() }
     }
 
-    /// Changes what is wanted. Answers whether it still counts: after the first use it does not.
+    /// Changes what is wanted, and answers so; after the first use it is too late.
     pub(crate) fn want(&self, change: impl FnOnce(&mut Wanted)) -> bool {
-        change(&mut self.wanted.lock());
-        !self.defined.initialized()
+        let in_time = !self.defined.initialized();
+        if in_time {
+            change(&mut self.wanted.lock());
+        }
+        in_time
     }
 
-    /// The settings it would be created with.
-    pub(crate) fn settings(&self) -> StreamSettings {
-        self.wanted.lock().over(StreamSettings::default())
+    /// Refuses what is wanted if it could not be made of what is there.
+    pub(crate) fn check_over(&self, before: Option<&Arc<StreamInfo>>) -> Result<(), Refusal> {
+        let wanted = self.wanted.lock();
+        match before {
+            Some(before) => wanted.over(before.settings.clone()).check_change(&before.settings),
+            None => wanted.over(StreamSettings::default()).check(),
+        }
     }
 
     /// Makes sure that the stream is there as wanted.
@@ -84,6 +92,7 @@ impl Wanted {
             max_pending: self.max_pending.or(settings.max_pending),
             dedup_max: self.dedup_max.unwrap_or(settings.dedup_max),
             dead_keep: self.dead_keep.unwrap_or(settings.dead_keep),
+            keep_done: self.keep_done.unwrap_or(settings.keep_done),
         }
     }
 }

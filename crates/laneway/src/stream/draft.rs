@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use laneway_core::event::Dedup;
 use laneway_core::{Delay, DelayMode, Draft, EventId, Headers, Key, Kind, StartAfter, Timestamp};
+use xxhash_rust::xxh3::Xxh3;
 
 use super::send_error::SendError;
 use crate::format;
@@ -21,6 +22,19 @@ pub(crate) fn draft_of<T: Record>(record: &T) -> Result<Draft, SendError> {
     draft.incarnation = record.incarnation();
     draft.delete = record.deleted();
     Ok(draft)
+}
+
+/// The drafts of many records; which of them is wrong is part of the error.
+pub(crate) fn drafts_of<'r, T: Record>(
+    records: impl IntoIterator<Item = &'r T>,
+) -> Result<Vec<Draft>, SendError> {
+    let checked = |record| {
+        let draft = draft_of(record)?;
+        draft.check()?;
+        Ok(draft)
+    };
+    let records = records.into_iter().enumerate();
+    records.map(|(index, record)| checked(record).map_err(|error: SendError| error.of(index))).collect()
 }
 
 /// A draft with options; the first thing wrong with it is told when it is sent.
@@ -75,12 +89,29 @@ impl Options {
     pub(crate) fn into_draft(self) -> Result<Draft, SendError> {
         let mut draft = self.draft?;
         draft.headers = Headers::new(self.headers)?;
-        // The body is what the producer said: options such as a delay may differ between two tries.
-        let body = xxhash_rust::xxh3::xxh3_128(&draft.data);
-        draft.dedup = self.dedup_id.map(|id| Dedup { id, body, window: DEDUP_WINDOW });
+        draft.dedup = self.dedup_id.map(|id| dedup_of(id, &draft));
         draft.check()?;
         Ok(draft)
     }
+}
+
+/// What is remembered of a draft that its producer named.
+pub(super) fn dedup_of(id: Bytes, draft: &Draft) -> Dedup {
+    Dedup { id, body: fingerprint(draft), window: DEDUP_WINDOW }
+}
+
+/// A number for what a producer said: type, headers and data. Options such as a delay may differ between two tries, and
+/// the order of headers means nothing.
+fn fingerprint(draft: &Draft) -> u128 {
+    let mut headers: Vec<(&str, &[u8])> = draft.headers.iter().collect();
+    headers.sort_unstable();
+    let headers = headers.into_iter().flat_map(|(name, value)| [name.as_bytes(), value]);
+    let mut said = Xxh3::new();
+    for part in [draft.kind.as_str().as_bytes(), &draft.data].into_iter().chain(headers) {
+        said.update(&(part.len() as u64).to_le_bytes());
+        said.update(part);
+    }
+    said.digest128()
 }
 
 /// The options that sends and submissions share, as methods of a builder with a field `options`.
@@ -115,12 +146,6 @@ macro_rules! options {
         /// Ends as expired if it is not started within this time.
         pub fn ttl(mut self, length: std::time::Duration) -> Self {
             self.options.ttl(length);
-            self
-        }
-
-        /// Names it at its producer: the same again within a day is the same event, another body is a conflict.
-        pub fn dedup_id(mut self, id: impl Into<Vec<u8>>) -> Self {
-            self.options.dedup_id(id.into());
             self
         }
 

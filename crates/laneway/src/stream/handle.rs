@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::{Key, Mode, Refusal};
-use laneway_engine::log::Appending;
+use laneway_engine::log::{AppendError, Appending};
 use serde::de::DeserializeOwned;
 
 use super::declared::{Declared, Wanted};
@@ -33,8 +33,18 @@ use crate::record::{JobRecord, KeyField, Record};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
 /// let app = Laneway::open("memory:").await?;
-/// let payments = app.stream::<Payment>("payments").partitions(32).keep(days(30)).max_pending(1_000_000);
-/// payments.send(&Payment { account: "a1".to_owned(), cents: 5 }).await?;
+/// let payments = app
+///     .stream::<Payment>("payments")
+///     .mode(Mode::Queue) // every event runs; Mode::Latest runs the newest of each lane
+///     .partitions(32)
+///     .keep(days(30))
+///     .keep_done(hours(6)) // results of jobs
+///     .keep_dead_letters(days(90))
+///     .dedup_max(1_000_000)
+///     .max_pending(2);
+/// let payment = Payment { account: "a1".to_owned(), cents: 5 };
+/// payments.send(&payment).dedup_id("p1").await?;
+/// assert_eq!(payments.send(&payment).dedup_id("p1").await?.append, laneway::Append::Duplicate);
 /// # Ok(()) }
 /// ```
 pub struct Stream<T> {
@@ -89,6 +99,12 @@ impl<T> Stream<T> {
     /// How long events stay readable after all processors are done with them. Default 7 days.
     pub fn keep(self, length: Duration) -> Self {
         self.want(|wanted| wanted.keep = Some(length))
+    }
+
+    /// How long results of jobs can be read, unless their submitter or their record says otherwise. It counts for jobs
+    /// that are submitted from then on. Default: a day.
+    pub fn keep_done(self, length: Duration) -> Self {
+        self.want(|wanted| wanted.keep_done = Some(length))
     }
 
     /// How long dead letters are kept. Default 30 days.
@@ -180,11 +196,11 @@ impl<T: Record> Stream<T> {
         Ok(self.declared.define(&self.shared.engine).await?)
     }
 
+    /// Appends to the stream, which has been defined before.
     pub(super) async fn append(
         &self,
         appending: Appending,
-    ) -> Result<Vec<Result<Receipt, SendError>>, SendError> {
-        self.define().await?;
+    ) -> Result<Vec<Result<Receipt, SendError>>, AppendError> {
         let sent = self.shared.engine.producer().append(self.name(), appending).await?;
         Ok(sent.into_iter().map(|sent| Receipt::of(&self.declared.name, sent)).collect())
     }

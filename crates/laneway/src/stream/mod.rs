@@ -12,7 +12,7 @@ mod send_error;
 mod send_many;
 
 pub(crate) use declared::Declared;
-pub(crate) use draft::{Options, draft_of, options};
+pub(crate) use draft::{Options, draft_of, drafts_of, options};
 pub use handle::Stream;
 pub(crate) use handle::key_of;
 pub use receipt::{Append, Receipt};

@@ -46,6 +46,30 @@ pub struct Receipt {
 }
 
 /// What became of an append.
+///
+/// ```
+/// use laneway::Append;
+/// use laneway::prelude::*;
+///
+/// #[derive(Record, Serialize, Deserialize)]
+/// #[record(key = "name", generation = "revision")]
+/// struct Pod {
+///     name: String,
+///     revision: u64,
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let app = Laneway::open("memory:").await?;
+/// let pods = app.stream::<Pod>("pods").mode(Mode::Latest);
+/// for revision in [7, 6] {
+///     match pods.send(&Pod { name: "web".to_owned(), revision }).await?.append {
+///         Append::New => assert_eq!(revision, 7),
+///         Append::Stale { generation, .. } => assert_eq!((revision, generation), (6, 7)), // came late
+///         Append::Duplicate | Append::Scheduled { .. } => unreachable!("neither a dedup id nor a delay"),
+///     }
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Append {
     /// It joined its lane.

@@ -3,6 +3,7 @@
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
+use laneway_core::Refusal;
 use laneway_core::store::ObjectWrite;
 use laneway_engine::log::Appending;
 use serde::Serialize;
@@ -35,6 +36,35 @@ use crate::record::Record;
 /// assert_eq!(again.append, Append::Duplicate);
 /// # Ok(()) }
 /// ```
+///
+/// Time, headers and the object of the lane:
+///
+/// ```
+/// use laneway::prelude::*;
+/// use laneway::testing::App;
+/// use std::time::{Duration, UNIX_EPOCH};
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "customer")]
+/// # struct Reminder { customer: String }
+/// # async fn mail(Event(_): Event<Reminder>) -> Result<()> { Ok(()) }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<()> {
+/// # let app = App::new();
+/// # let reminders = app.stream::<Reminder>("reminders");
+/// # let reminder = Reminder { customer: "ann".to_owned() };
+/// // At a date of the wall clock; a delay keeps its length instead.
+/// let new_year = UNIX_EPOCH + Duration::from_secs(2_082_758_400);
+/// reminders.send(&reminder).run_at(new_year).await?;
+/// // Joins its lane now, and what comes behind it waits these ten minutes too.
+/// reminders.send(&reminder).hold(mins(10)).await?;
+/// // Of no use after an hour; handlers read the header with `Ctx::headers`.
+/// reminders.send(&reminder).ttl(hours(1)).header("language", "de").await?;
+/// // What is known of the customer goes along, and goes away with the last event.
+/// reminders.send(&reminder).object(&"ann@example.org").await?;
+/// reminders.send(&reminder).remove_object().expect_object_version(1).await?;
+/// assert_eq!(reminders.object::<String>("ann").await?.value, None);
+/// # Ok(()) }
+/// ```
 #[must_use = "nothing is sent before it is awaited"]
 #[derive(Debug)]
 pub struct Sending<'a, T> {
@@ -64,7 +94,11 @@ impl Object {
     }
 
     pub(super) fn into_write(self) -> Result<Option<ObjectWrite>, SendError> {
-        let Some(value) = self.value else { return Ok(None) };
+        let Some(value) = self.value else {
+            let limit = "absent unless an object is written or removed along";
+            let unwanted = |version: u64| Refusal::new("expect_object_version", version.to_string(), limit);
+            return self.expect.map(unwanted).map_or(Ok(None), |refusal| Err(refusal.into()));
+        };
         Ok(Some(ObjectWrite { expect: self.expect, value: value? }))
     }
 }
@@ -84,7 +118,7 @@ macro_rules! object {
             self
         }
 
-        /// Only if the object has this version; 0 if there must be none.
+        /// Writes or removes the object only if it has this version; 0 if there must be none.
         pub fn expect_object_version(mut self, version: u64) -> Self {
             self.object.expect(version);
             self
@@ -101,8 +135,15 @@ impl<'a, T: Record> Sending<'a, T> {
     options!();
     object!();
 
+    /// Names it at its producer: the same again within a day is the same event, another body is a conflict.
+    pub fn dedup_id(mut self, id: impl Into<Vec<u8>>) -> Self {
+        self.options.dedup_id(id.into());
+        self
+    }
+
     async fn send(self) -> Result<Receipt, SendError> {
         let (draft, object) = (self.options.into_draft()?, self.object.into_write()?);
+        self.stream.define().await?;
         let sent = self.stream.append(Appending { drafts: vec![draft], object }).await?;
         sent.into_iter().next().expect("one answer per draft")
     }

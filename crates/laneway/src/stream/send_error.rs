@@ -43,12 +43,38 @@ pub enum SendError {
     /// There is no room: try again later.
     #[error("{0}")]
     Full(FullReason),
+    /// One of many records is wrong, and nothing was sent: correct that one.
+    #[error("record {index}: {source}")]
+    OneOf {
+        /// Which, from 0.
+        index: usize,
+        /// What is wrong with it.
+        source: Box<SendError>,
+    },
+    /// Something before it in the same call was not appended, so it was not tried: send it again after that.
+    #[error("not tried, because an event before it was not appended")]
+    Behind,
     /// The stream could not be created as declared.
     #[error(transparent)]
     Define(#[from] DefineError),
     /// The store could not.
     #[error(transparent)]
     Store(Arc<StoreError>),
+}
+
+impl SendError {
+    /// The same, of one of many records.
+    pub(super) fn of(self, index: usize) -> Self {
+        Self::OneOf { index, source: Box::new(self) }
+    }
+
+    /// What an append says of many records.
+    pub(super) fn of_many(error: AppendError) -> Self {
+        match error {
+            AppendError::Refused { index, refusal } => Self::Refused(refusal).of(index),
+            error => error.into(),
+        }
+    }
 }
 
 impl From<Arc<StoreError>> for SendError {

@@ -3,6 +3,8 @@
 mod crates;
 mod examples;
 mod handlers;
+mod heads;
 mod operating;
+mod sending;
 mod starting;
 mod upkeep;

@@ -1,5 +1,10 @@
 //! Opening, starting, stopping.
 
+use std::sync::Arc;
+
+use laneway::core::StreamSettings;
+use laneway::engine::handler::{LaneAnswer, Run};
+use laneway::engine::{ProcessorSettings, Registration};
 use laneway::prelude::*;
 
 #[derive(Record, Serialize, Deserialize)]
@@ -102,20 +107,71 @@ async fn an_app_goes_on_where_it_stopped() {
 }
 
 #[tokio::test]
-async fn what_changes_after_the_start_is_a_fault_of_the_next() {
+async fn what_changes_after_the_start_is_a_fault_until_it_counts() {
     let app = Laneway::open("memory:").await.expect("opened");
     let payments = app.stream::<Payment>("payments");
     let processor = app.processor("count", &payments, count);
     app.start().await.expect("it starts");
     processor.concurrency(3);
-    let _late = payments.partitions(9);
     let faults = app.start().await.expect_err("faults").faults;
-    assert_eq!(
-        faults,
-        [
-            r#"processor "count": it was changed after its start"#,
-            r#"stream "payments": its settings were changed after its first use"#,
-        ]
-    );
+    let late = "it was changed after its start; that counts when the app is stopped and started again";
+    assert_eq!(faults, [format!(r#"processor "count": {late}"#)]);
+    app.stop(secs(5)).await;
+    app.start().await.expect("what was changed counts now");
+    let _late = payments.partitions(9).keep(days(1));
+    for _ in 0..2 {
+        let faults = app.start().await.expect_err("nobody mended it").faults;
+        assert_eq!(faults, [r#"stream "payments": its settings were changed after its first use"#]);
+    }
+    app.stop(secs(5)).await;
+}
+
+#[tokio::test]
+async fn what_the_store_would_refuse_is_told_with_all_other_faults_and_changes_nothing() {
+    let app = Laneway::open("memory:").await.expect("opened");
+    let three = StreamSettings { partitions: 3, ..StreamSettings::default() };
+    app.engine().define_stream("payments", three.clone()).await.expect("made");
+    app.engine().define_stream("other", three.clone()).await.expect("made");
+    app.engine().register(&Registration::new("count", "other")).await.expect("made");
+    let payments = app.stream::<Payment>("payments").partitions(5).keep(days(1));
+    let bad = app.stream::<Payment>("bad name");
+    app.stream::<Refused>("refused");
+    app.processor("count", &payments, count);
+    app.processor("book", &payments, book);
+    app.processor("no name", &bad, count);
+    let expected = [
+        r#"processor "book": its handler takes State<it::starting::Bank>, and no such value was given to Laneway::state"#,
+        r#"processor "count": name of a processor is count, must be unique; it is registered on stream other"#,
+        r#"processor "no name": name of a processor is "no name", must be 1 to 128 letters, digits, '.', '_' or '-'"#,
+        r#"stream "bad name": name of a stream is "bad name", must be 1 to 128 letters, digits, '.', '_' or '-'"#,
+        r#"stream "payments": partitions is 5, must be 3, which never changes"#,
+    ];
+    for _ in 0..2 {
+        let mut faults = app.start().await.expect_err("nobody mended them").faults;
+        faults.sort();
+        assert_eq!(faults, expected);
+    }
+    let streams = app.engine().catalogue().streams().await.expect("read");
+    let streams: Vec<_> = streams.iter().map(|info| (info.name.as_str(), &info.settings)).collect();
+    assert_eq!(streams, [("other", &three), ("payments", &three)]);
+}
+
+#[tokio::test]
+async fn start_that_fails_leaves_alone_what_ran_before() {
+    let app = Laneway::open("memory:").await.expect("opened");
+    let payments = app.stream::<Payment>("payments").partitions(1);
+    app.processor("first", &payments, count);
+    app.start().await.expect("it starts");
+    let taken = |run: Run| async move { run.lanes.iter().map(LaneAnswer::all_done).collect() };
+    app.engine().process("taken", "payments", ProcessorSettings::default(), Arc::new(taken)).await.unwrap();
+    app.processor("second", &payments, count);
+    app.processor("taken", &payments, count);
+    let faults = app.start().await.expect_err("the name is taken").faults;
+    assert_eq!(faults, [r#"processor "taken": processor "taken" runs on this node already"#]);
+    let runs = app.engine().processors().await.expect("read");
+    let runs: Vec<_> = runs.iter().filter(|view| view.runs_here).map(|view| view.name.as_str()).collect();
+    assert_eq!(runs, ["first", "taken"]);
+    let job = payments.submit_as::<u32>(&payment()).processor("first").await.expect("submitted");
+    assert_eq!(job.wait(secs(30)).await.expect("done"), 1);
     app.stop(secs(5)).await;
 }

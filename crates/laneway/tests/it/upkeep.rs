@@ -2,7 +2,7 @@
 
 use laneway::prelude::*;
 use laneway::testing::App;
-use laneway::{CatchUp, EventId, JobError, Overlap, Partition, SubmitError};
+use laneway::{CatchUp, EventId, JobError, Overlap, Partition, SubmitError, WaitError};
 
 #[derive(Record, Serialize, Deserialize, Debug, PartialEq)]
 #[record(key = "account")]
@@ -77,6 +77,57 @@ async fn schedule_fires_while_the_app_runs_and_goes_on_when_it_is_started_again(
 }
 
 #[tokio::test(start_paused = true)]
+async fn paused_schedule_stays_paused_when_a_program_says_it_again() {
+    let (app, payments) = started().await;
+    let tick = payment("tick", 1);
+    let all = CatchUp::All { max: 100 };
+    let declare = async || {
+        let declared = app.schedule("tick", &payments, &tick).every(secs(10)).catch_up(all).await;
+        declared.expect("put");
+        app.schedules().get("tick").await.expect("it is there")
+    };
+    declare().await;
+    app.schedules().pause("tick").await.expect("paused");
+    let paused = app.schedules().get("tick").await.expect("it is there");
+    app.advance(secs(35)).await;
+    let again = declare().await;
+    assert!(again.paused, "somebody paused it, and nobody resumed it");
+    assert_eq!(again.since, paused.since);
+    app.advance(secs(35)).await;
+    assert!(app.sent(&payments).await.is_empty());
+    app.schedules().resume("tick").await.expect("resumed");
+    app.advance(secs(15)).await;
+    assert_eq!(app.sent(&payments).await.len(), 1, "what was due meanwhile is not made up for");
+    assert!(!declare().await.paused);
+}
+
+#[tokio::test(start_paused = true)]
+async fn schedule_whose_firings_would_not_be_newer_is_refused() {
+    #[derive(Record, Serialize, Deserialize)]
+    #[record(key = "pod", generation = "revision", incarnation = "life", deleted = "gone")]
+    struct Pod {
+        pod: String,
+        revision: Option<u64>,
+        life: u64,
+        gone: bool,
+    }
+    let app = App::new();
+    let (pods, all) = (app.stream::<Pod>("pods").mode(Mode::Latest), app.stream::<Pod>("all"));
+    let check = async |revision, life, gone, wrong: &str| {
+        let pod = Pod { pod: "web".to_owned(), revision, life, gone };
+        let refused = app.schedule("sync", &pods, &pod).every(mins(1)).await.expect_err("one state for ever");
+        let limit = "absent in a schedule where the newest wins, because all its firings would be the same";
+        assert_eq!(refused.to_string(), format!("{wrong}, must be {limit}"));
+        app.schedule("sync", &all, &pod).every(mins(1)).await.expect("where all run it means nothing");
+    };
+    check(Some(7), 0, false, "generation is 7").await;
+    check(None, 2, false, "incarnation is 2").await;
+    check(None, 0, true, "deleted is true").await;
+    let plain = Pod { pod: "web".to_owned(), revision: None, life: 0, gone: false };
+    app.schedule("sync", &pods, &plain).every(mins(1)).await.expect("each firing is newer by itself");
+}
+
+#[tokio::test(start_paused = true)]
 async fn impossible_schedules_are_refused_by_what_is_wrong() {
     let (app, payments) = started().await;
     let tick = payment("tick", 1);
@@ -109,6 +160,34 @@ async fn jobs_of_a_schedule_can_be_waited_for_and_a_batch_too() {
     let other = payments.submit_many_as::<String>(&other).caller("ann").idempotency_key("b1").await;
     assert!(matches!(other, Err(SubmitError::Job(JobError::OtherBody { .. }))), "{other:?}");
     batch.cancel().await.expect("all have ended, and that is fine");
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_are_kept_as_their_stream_says_unless_the_job_says_otherwise() {
+    let app = App::new();
+    let payments = app.stream::<Payment>("payments").partitions(1).keep_done(mins(5));
+    app.processor("book", &payments, book);
+    app.start().await.expect("nothing is wrong");
+    let job = payments.submit_as::<String>(&payment("a1", 1)).await.expect("made");
+    let longer = payments.submit_as::<String>(&payment("a1", 2)).keep(hours(1)).await.expect("made");
+    let many = payments.submit_many_as::<String>(&[payment("a1", 3)]).await.expect("made");
+    app.schedule("tick", &payments, &payment("a1", 4)).every(days(1)).processor("book").await.expect("put");
+    let fired = app.schedules().run_now("tick").await.expect("fired").expect("it makes jobs");
+    let fired = app.job::<String>(fired);
+    fired.wait(secs(10)).await.expect("done, and all before it");
+    app.advance(mins(4)).await;
+    for job in [&job, &longer, &fired, &many.jobs()[0]] {
+        job.wait(secs(1)).await.expect("kept for five minutes");
+    }
+    app.advance(mins(2)).await;
+    for job in [&job, &fired, &many.jobs()[0]] {
+        let gone = job.wait(secs(1)).await.expect_err("five minutes are over");
+        assert!(matches!(gone, WaitError::Job(JobError::Gone(_))), "{gone}");
+    }
+    longer.wait(secs(1)).await.expect("kept for an hour");
+    let never = app.stream::<Payment>("other").keep_done(secs(0)).send(&payment("a1", 5)).await;
+    let limit = "keep_done is 0, must be more than nothing, or no result could be read";
+    assert_eq!(never.expect_err("no result could be read").to_string(), limit);
 }
 
 #[tokio::test(start_paused = true)]

@@ -260,16 +260,24 @@ fn window() -> impl Strategy<Value = Window> {
 }
 
 fn stream() -> impl Strategy<Value = StreamInfo> {
-    let settings =
-        (any::<u32>(), any::<bool>(), duration(), option::of(any::<u64>()), any::<u64>(), duration())
-            .prop_map(|(partitions, latest, keep, max_pending, dedup_max, dead_keep)| StreamSettings {
+    let settings = (
+        any::<u32>(),
+        any::<bool>(),
+        [duration(), duration(), duration()],
+        option::of(any::<u64>()),
+        any::<u64>(),
+    )
+        .prop_map(|(partitions, latest, [keep, dead_keep, keep_done], max_pending, dedup_max)| {
+            StreamSettings {
                 partitions,
                 mode: if latest { Mode::Latest } else { Mode::Queue },
                 keep,
                 max_pending,
                 dedup_max,
                 dead_keep,
-            });
+                keep_done,
+            }
+        });
     let processor = (any::<u32>(), text(), bytes()).prop_map(|(id, name, settings)| ProcessorInfo {
         id: ProcessorId(id),
         name,

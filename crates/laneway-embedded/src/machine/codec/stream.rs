@@ -1,5 +1,7 @@
 //! Definitions of streams, and shards, in bytes.
 
+use std::time::Duration;
+
 use laneway_core::{
     EventId, Incarnation, Mode, ProcessorId, ProcessorInfo, ShardInfo, StreamId, StreamInfo, StreamSettings,
     Term,
@@ -7,26 +9,44 @@ use laneway_core::{
 
 use super::{Decoder, Encoder, Malformed, Stored};
 
+/// How long ends of jobs are kept where the bytes say nothing: what it was before it could be said.
+const KEEP_DONE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Bits of the byte behind the partitions of a stream.
+const LATEST: u8 = 1;
+/// Ends of jobs are not kept for a day: their length comes last. Without it the bytes are those of before it was known.
+const KEEPS_DONE: u8 = 2;
+
 impl Stored for StreamSettings {
     const NAME: &'static str = "settings of a stream";
 
     fn encode(&self, out: &mut Vec<u8>) {
+        let keeps_done = self.keep_done != KEEP_DONE;
         out.varint(u64::from(self.partitions));
-        out.flag(self.mode == Mode::Latest);
+        let latest = if self.mode == Mode::Latest { LATEST } else { 0 };
+        out.u8(if keeps_done { latest | KEEPS_DONE } else { latest });
         out.duration(self.keep);
         out.optional(self.max_pending);
         out.varint(self.dedup_max);
         out.duration(self.dead_keep);
+        if keeps_done {
+            out.duration(self.keep_done);
+        }
     }
 
     fn decode(from: &mut Decoder) -> Result<Self, Malformed> {
+        let (partitions, bits) = (from.small()?, from.u8()?);
+        if bits & !(LATEST | KEEPS_DONE) != 0 {
+            return Err(Malformed);
+        }
         Ok(Self {
-            partitions: from.small()?,
-            mode: if from.flag()? { Mode::Latest } else { Mode::Queue },
+            partitions,
+            mode: if bits & LATEST != 0 { Mode::Latest } else { Mode::Queue },
             keep: from.duration()?,
             max_pending: from.optional()?,
             dedup_max: from.varint()?,
             dead_keep: from.duration()?,
+            keep_done: if bits & KEEPS_DONE != 0 { from.duration()? } else { KEEP_DONE },
         })
     }
 }
@@ -107,5 +127,35 @@ impl Stored for ShardInfo {
                 .map(|_| Ok::<(EventId, EventId), Malformed>((from.id()?, from.id()?)))
                 .collect::<Result<_, _>>()?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As they were written before there was `keep_done`.
+    const BEFORE: [u8; 20] = [
+        1, 3, 1, 0x80, 0x80, 0xc1, 0xa7, 0x80, 0xd2, 9, 1, 0x64, 0xa0, 0x8d, 6, 0x80, 0xc8, 0xaf, 0xa0, 0x25,
+    ];
+
+    #[test]
+    fn settings_from_before_keep_done_are_read_and_written_as_they_were() {
+        let before = StreamSettings {
+            partitions: 3,
+            mode: Mode::Latest,
+            keep: Duration::from_secs(42_400_000),
+            max_pending: Some(100),
+            dedup_max: 100_000,
+            dead_keep: Duration::from_secs(10_000),
+            keep_done: Duration::from_secs(86_400),
+        };
+        assert_eq!(before.to_row(), BEFORE);
+        assert_eq!(StreamSettings::from_row(BEFORE.to_vec().into()).unwrap(), before);
+        let other = StreamSettings { keep_done: Duration::from_secs(60), ..before };
+        assert_eq!(StreamSettings::from_row(other.to_row().into()).unwrap(), other);
+        let mut unknown = BEFORE;
+        unknown[2] = 4;
+        assert!(StreamSettings::from_row(unknown.to_vec().into()).is_err(), "a bit that nobody knows");
     }
 }

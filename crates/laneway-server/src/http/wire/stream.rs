@@ -22,6 +22,10 @@ pub(crate) fn stream_in(asked: &wire::StreamSettings, there: Option<&StreamInfo>
         partitions: asked.partitions.unwrap_or(fixed.partitions),
         mode,
         keep: asked.keep.as_deref().map_or(Ok(default.keep), |keep| length("keep", keep))?,
+        keep_done: asked
+            .keep_done
+            .as_deref()
+            .map_or(Ok(default.keep_done), |keep| length("keep_done", keep))?,
         max_pending: asked.max_pending,
         ..fixed.clone()
     };
@@ -57,6 +61,7 @@ pub(crate) fn stream_out(standing: &StreamStanding) -> wire::Stream {
             Mode::Latest => wire::Mode::Latest,
         },
         keep: length_text(info.settings.keep),
+        keep_done: length_text(info.settings.keep_done),
         max_pending: info.settings.max_pending,
         heads: heads.collect(),
         processors: processors.collect(),
