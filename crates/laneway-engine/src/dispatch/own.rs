@@ -36,11 +36,10 @@ pub(crate) async fn own(
         if order.has_changed().is_err() || *order.borrow() != Order::Run {
             return;
         }
-        let mut watched = order.clone();
         let ownership = async {
             let taking = take(&ground, seat, &settings, &stream, names.clone());
             // Nothing runs yet: whoever wants it to end need not wait for a store that does not answer.
-            match unless(&mut watched, |order| order != Order::Run, taking).await {
+            match unless(order.clone(), |order| order != Order::Run, taking).await {
                 Some(Ok(owned)) => run(Arc::clone(&ground), owned, order.clone()).await,
                 Some(Err(error)) => Ended::Lost(error),
                 None => Ended::Drained,
@@ -64,11 +63,11 @@ pub(crate) async fn own(
                     _ => None,
                 };
                 if let Some(report) = report {
-                    tell(&ground, seat, &names, report, &mut order).await;
+                    tell(&ground, seat, &names, report, order.clone()).await;
                 }
             }
             Ended::Faulty(fault) => {
-                tell(&ground, seat, &names, Report::SeatFailed { fault: &fault }, &mut order).await;
+                tell(&ground, seat, &names, Report::SeatFailed { fault: &fault }, order.clone()).await;
             }
         }
         tokio::select! {
@@ -81,7 +80,7 @@ pub(crate) async fn own(
 
 /// Does something, unless an order of this kind comes first.
 async fn unless<A>(
-    order: &mut watch::Receiver<Order>,
+    mut order: watch::Receiver<Order>,
     ends: impl Fn(Order) -> bool,
     work: impl Future<Output = A>,
 ) -> Option<A> {
@@ -94,13 +93,7 @@ async fn unless<A>(
 }
 
 /// Reports a lost seat. It is not ours any more, so this is an append of its own, and it may fail.
-async fn tell(
-    ground: &Ground,
-    seat: SeatId,
-    names: &Names,
-    what: Report<'_>,
-    order: &mut watch::Receiver<Order>,
-) {
+async fn tell(ground: &Ground, seat: SeatId, names: &Names, what: Report<'_>, order: watch::Receiver<Order>) {
     let Some(system) = names.reports_to else { return };
     let draft = report(what, &names.processor, &names.stream, seat.shard);
     let told = async {

@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use laneway_core::event::Dedup;
 use laneway_core::{Delay, DelayMode, Draft, EventId, Headers, Key, Kind, StartAfter, Timestamp};
-use xxhash_rust::xxh3::Xxh3;
 
 use super::send_error::SendError;
 use crate::format;
@@ -97,21 +96,7 @@ impl Options {
 
 /// What is remembered of a draft that its producer named.
 pub(super) fn dedup_of(id: Bytes, draft: &Draft) -> Dedup {
-    Dedup { id, body: fingerprint(draft), window: DEDUP_WINDOW }
-}
-
-/// A number for what a producer said: type, headers and data. Options such as a delay may differ between two tries, and
-/// the order of headers means nothing.
-fn fingerprint(draft: &Draft) -> u128 {
-    let mut headers: Vec<(&str, &[u8])> = draft.headers.iter().collect();
-    headers.sort_unstable();
-    let headers = headers.into_iter().flat_map(|(name, value)| [name.as_bytes(), value]);
-    let mut said = Xxh3::new();
-    for part in [draft.kind.as_str().as_bytes(), &draft.data].into_iter().chain(headers) {
-        said.update(&(part.len() as u64).to_le_bytes());
-        said.update(part);
-    }
-    said.digest128()
+    Dedup { id, body: draft.fingerprint(), window: DEDUP_WINDOW }
 }
 
 /// The options that sends and submissions share, as methods of a builder with a field `options`.
