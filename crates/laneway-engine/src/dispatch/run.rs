@@ -1,36 +1,32 @@
-//! The loop of a seat: one task that owns it, reads, starts runs, commits, and looks again.
+//! The loop of a seat: one task that owns it, reads, starts runs, commits, and looks again. `calls` is what it asks of the
+//! store.
 //!
 //! Decides nothing: it hands what happened to the seat and does what the seat asks for. Ends when the seat is lost,
 //! drained, or must be seized again.
+
+mod calls;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use laneway_core::limits::PAGE_BYTES_MAX;
-use laneway_core::store::{
-    Committed, LaneSelect, Lanes, Page, Promote, Promoted, Query, Read, ReadFrom, RequestRow, Rows,
-};
+use laneway_core::store::{Committed, Page, Promoted};
 use laneway_core::{Due, LaneName, Result, Steady, StoreError, Topic};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
 use super::carry::{Ground, carrying};
-use super::fetch::{Loaded, Wish, load_due, load_named, look_up_wish};
+use super::fetch::{Loaded, Wish};
 use super::intake::Views;
-use super::loading::SIDING_CHUNK;
 use super::seat::{Finished, RunNo, Seat};
-use super::urgent::{Found, look};
-use crate::commit::send;
+use super::urgent::Found;
 use crate::handler::Carrying;
-use crate::log::{Forwarded, forward_outbox};
+use crate::log::Forwarded;
 use crate::observe::{Asked, Question};
 use crate::service::{Alarm, Now, hint};
 
 /// How often a seat looks for news without being told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Events of one read at most.
-const READ_MAX: usize = 2_048;
 /// Wait before a failed read is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
 /// Longest wait before emits that could not be forwarded are forwarded again.
@@ -39,12 +35,8 @@ const FORWARD_AGAIN_MAX: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// What a turn of the loop takes of the time that a task may keep its thread, in the runtime's units (128 in all).
 const TURN_COST: u32 = 8;
-/// Lanes loaded at a time.
-const LOAD_MAX: usize = 64;
 /// How often it is looked whether the calendar was put forward to where something is due.
 const CALENDAR_LOOK: Duration = Duration::from_secs(60);
-/// Due drafts moved at a time.
-const PROMOTE_MAX: usize = 1_000;
 
 /// Why a seat's loop ended.
 #[derive(Debug)]
@@ -289,157 +281,6 @@ impl Loop {
             let asking = async move { alone.acquire_owned().await.expect("the place is never closed") };
             self.asking_alone = Some(asking.boxed());
         }
-    }
-
-    fn send_commit(&mut self, now: Now) {
-        if self.commit.is_some() {
-            return;
-        }
-        let env = self.ground.env.clone();
-        let Some(commit) = self.seat.next_commit(|| env.commit_id(), now) else { return };
-        let store = Arc::clone(&self.ground.store);
-        self.commit = Some(async move { send(&env, &*store, commit).await }.boxed());
-    }
-
-    fn send_read(&mut self, now: Now) {
-        let busy = self.reading.is_some() || self.page.is_some();
-        if busy || !(self.look || self.seat.is_behind()) {
-            return;
-        }
-        // Without room for events it still looks for requests and for what is due.
-        let (after, limit) = self.seat.wants_read();
-        if limit == 0 && !self.look {
-            return;
-        }
-        self.look = false;
-        self.look_at = now.steady.after(LOOK_EVERY);
-        self.reads_events = limit > 0;
-        self.seat.read_sent();
-        let id = self.seat.id();
-        let read = Read {
-            shard: id.shard,
-            from: ReadFrom::After(after),
-            limit: limit.min(READ_MAX),
-            bytes: PAGE_BYTES_MAX / 2,
-            processor: Some(id.processor),
-            states: self.seat.reads_states(),
-        };
-        let store = Arc::clone(&self.ground.store);
-        self.reading = Some(async move { store.read(read).await }.boxed());
-    }
-
-    /// Takes a page in, or looks up the lanes it needs first.
-    fn send_look_up(&mut self, now: Now) {
-        if self.looking_up.is_some() {
-            return;
-        }
-        let Some((page, views)) = self.page.take() else { return };
-        let names = self.seat.unknown_lanes(&page, &views);
-        if names.is_empty() {
-            self.seat.take_page(page, &views, now);
-            return;
-        }
-        let mut views = views;
-        self.seat.forget_changed(&mut views);
-        self.page = Some((page, views));
-        // What is just changing is not worth asking for before its commit is durable.
-        let changing = names.iter().any(|lane| self.seat.is_changing(lane));
-        if changing || now.steady < self.read_after {
-            return;
-        }
-        self.seat.look_up_sent();
-        let lanes =
-            Lanes { seat: self.seat.id(), select: LaneSelect::Names(names.clone()), siding: SIDING_CHUNK };
-        let store = Arc::clone(&self.ground.store);
-        self.looking_up = Some(
-            async move {
-                let views = store.lanes(lanes).await?;
-                let mut found: Views =
-                    views.into_iter().map(|view| (view.record.lane.clone(), view)).collect();
-                // A lane that the store knows nothing of is plain; the seat must know that it was asked for.
-                for name in names {
-                    found.entry(name.clone()).or_insert_with(|| super::fetch::plain(name));
-                }
-                Ok(found)
-            }
-            .boxed(),
-        );
-    }
-
-    fn send_load(&mut self, now: Now) {
-        if self.loading.is_some() || self.seat.is_draining() {
-            return;
-        }
-        let room = self.seat.room();
-        if room.is_none() {
-            return;
-        }
-        let (store, id) = (Arc::clone(&self.ground.store), self.seat.id());
-        let wanted: Vec<LaneName> =
-            std::iter::from_fn(|| self.seat.next_wanted_lane()).take(LOAD_MAX).collect();
-        if !wanted.is_empty() {
-            self.seat.load_sent();
-            self.loading_named.clone_from(&wanted);
-            self.loading = Some(async move { load_named(&*store, id, wanted, room).await }.boxed());
-        } else if self.lanes_due_at.is_some_and(|due| due <= now.steady) {
-            self.lanes_due_at = None;
-            self.seat.load_sent();
-            self.loading = Some(async move { load_due(&*store, id, now, room).await }.boxed());
-        }
-    }
-
-    fn send_wish(&mut self) {
-        if self.wishing.is_some() {
-            return;
-        }
-        let Some(after) = self.seat.wants_request() else { return };
-        self.seat.wish_sent();
-        let (ground, id) = (Arc::clone(&self.ground), self.seat.id());
-        self.wishing = Some(
-            async move {
-                let rows = ground.store.query(Query::Requests(id, after, 1)).await?;
-                let row: Option<RequestRow> =
-                    if let Rows::Requests(rows) = rows { rows.into_iter().next() } else { None };
-                match row {
-                    Some(row) => look_up_wish(&ground, id, row, after).await.map(Some),
-                    None => Ok(None),
-                }
-            }
-            .boxed(),
-        );
-    }
-
-    fn send_urgent(&mut self) {
-        if self.urging.is_some() {
-            return;
-        }
-        let Some((after, read_to)) = self.seat.wants_urgent() else { return };
-        self.seat.urgent_sent();
-        let (store, id) = (Arc::clone(&self.ground.store), self.seat.id());
-        self.urging = Some(async move { look(&*store, id, after, read_to).await }.boxed());
-    }
-
-    fn send_forward(&mut self, now: Now) {
-        if self.forwarding.is_some() || self.forward_after.is_some_and(|at| at > now.steady) {
-            return;
-        }
-        self.forward_after = None;
-        let Some(after) = self.seat.wants_forward() else { return };
-        let ground = Arc::clone(&self.ground);
-        let (id, fence) = (self.seat.id(), self.seat.fence());
-        self.forwarding = Some(
-            async move { forward_outbox(&*ground.store, &ground.catalogue, id, fence, after).await }.boxed(),
-        );
-    }
-
-    fn send_promote(&mut self, now: Now) {
-        if self.promoting.is_some() || self.promote_at.is_none_or(|at| at > now.steady) {
-            return;
-        }
-        self.promote_at = None;
-        let (store, shard) = (Arc::clone(&self.ground.store), self.seat.id().shard);
-        self.promoting =
-            Some(async move { store.promote(Promote { shard, limit: PROMOTE_MAX }).await }.boxed());
     }
 
     /// Waits until something happened and hands it to the seat.
