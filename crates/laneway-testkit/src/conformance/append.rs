@@ -335,21 +335,23 @@ pub async fn a_call_beyond_a_partitions_part_is_refused_for_good(bench: &Bench) 
 /// Design 3: an event in a siding waits, although the floor is above it.
 pub async fn depth_counts_what_waits_in_sidings(bench: &Bench) {
     let place = bench.place_with(StreamSettings { max_pending: Some(6), ..Bench::settings() }).await;
-    let ids = bench.fill(&place, "a", 4).await;
+    let mut ids = bench.fill(&place, "a", 1).await;
+    ids.extend(bench.fill(&place, "c", 2).await);
+    ids.extend(bench.fill(&place, "a", 2).await);
     let fence = bench.seize(place.seat).await.progress.fence;
-    // One of the four is done; the second in the siding is above the floor and counts once.
+    // The two in the middle are done; the second in the siding is above the floor and counts once.
     let mut commit = bench.commit_of(place.seat, fence);
-    commit.passed = passed(&[ids[0], ids[1], ids[3]]);
-    let side = vec![ids[1], ids[3]];
-    commit.lanes = vec![LaneChange { side, ..lane_change(parked(lane("a"), ids[1])) }];
+    commit.passed = passed(&[ids[0], ids[1], ids[2], ids[4]]);
+    let side = vec![ids[0], ids[4]];
+    commit.lanes = vec![LaneChange { side, ..lane_change(parked(lane("a"), ids[0])) }];
     let fence = bench.commit(commit).await.fence;
     bench.fill(&place, "b", 3).await;
     let answer = bench.try_send(&place, vec![draft("b", "x")]).await;
     expect_error!(answer, StoreError::Full(FullReason::Pending { pending: 6, limit: 6 }));
     let mut commit = bench.commit_of(place.seat, fence);
-    commit.passed = passed(&ids[2..3]);
-    commit.lanes =
-        vec![LaneChange { lane: lane("a"), record: None, side: Vec::new(), unside: vec![ids[1], ids[3]] }];
+    commit.passed = passed(&ids[3..4]);
+    let unside = vec![ids[0], ids[4]];
+    commit.lanes = vec![LaneChange { lane: lane("a"), record: None, side: Vec::new(), unside }];
     bench.commit(commit).await;
     bench.send(&place, vec![draft("b", "x"), draft("b", "y"), draft("b", "z")]).await;
     expect_error!(bench.try_send(&place, vec![draft("b", "x")]).await, StoreError::Full(_));
