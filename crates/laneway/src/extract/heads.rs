@@ -55,6 +55,19 @@ use crate::record::Record;
 /// assert_eq!((parked.len(), parked[0].cause.as_str()), (1, "a2 is overdrawn"));
 /// # Ok(()) }
 /// ```
+///
+/// An argument that belongs to one lane is refused where the handler is used:
+///
+/// ```compile_fail,E0277
+/// # use laneway::prelude::*;
+/// # #[derive(Record, Serialize, Deserialize)]
+/// # #[record(key = "account")]
+/// # struct Payment { account: String }
+/// # async fn main_(app: Laneway) {
+/// async fn insert(_: HeadBatch<Payment>, _: LaneState<u64>) -> Result<()> { Ok(()) } // whose state?
+/// app.processor("insert", &app.stream::<Payment>("payments"), insert);
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct HeadBatch<T: Record> {
     records: Vec<T>,
