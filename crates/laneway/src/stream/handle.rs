@@ -41,7 +41,7 @@ use crate::record::{JobRecord, KeyField, Record};
 ///     .keep_done(hours(6)) // results of jobs
 ///     .keep_dead_letters(days(90))
 ///     .dedup_max(1_000_000)
-///     .max_pending(2);
+///     .max_pending(1_000_000);
 /// let payment = Payment { account: "a1".to_owned(), cents: 5 };
 /// payments.send(&payment).dedup_id("p1").await?;
 /// assert_eq!(payments.send(&payment).dedup_id("p1").await?.append, laneway::Append::Duplicate);
