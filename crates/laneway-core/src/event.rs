@@ -171,7 +171,8 @@ impl Draft {
     /// A number for what the producer says: type, data, headers, generation, incarnation and whether it removes. Under one
     /// dedup id another number is another event (contract 1.13).
     ///
-    /// Options such as a delay may differ between two tries of one event, and so may the trace that a try belongs to.
+    /// Options such as a delay may differ between two tries of one event, and so may the order of its headers and the trace
+    /// that a try belongs to.
     pub fn fingerprint(&self) -> u128 {
         let mut said = xxhash_rust::xxh3::Xxh3::new();
         let mut say = |bytes: &[u8]| {
@@ -182,7 +183,9 @@ impl Draft {
         say(self.kind.bytes());
         say(&self.data);
         let about = self.headers.iter().filter(|(name, _)| !TRACE_HEADERS.contains(name));
-        about.for_each(|(name, value)| [name.as_bytes(), value].into_iter().for_each(&mut say));
+        let mut about: Vec<(&str, &[u8])> = about.collect();
+        about.sort_unstable();
+        about.into_iter().for_each(|(name, value)| [name.as_bytes(), value].into_iter().for_each(&mut say));
         if let Some(generation) = self.generation {
             say(&generation.to_le_bytes());
         }
