@@ -1,8 +1,10 @@
 //! Reads the body of a request: its limits first, then its meaning. Nothing beyond a limit is kept in memory.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Deserialize;
@@ -13,11 +15,16 @@ use serde_json::value::RawValue;
 use super::code::Code;
 use super::error::{Failure, Result};
 use super::nearest::nearest;
+use crate::seam;
 
 /// Longest body in bytes.
 pub(super) const BODY_BYTES_MAX: usize = 1 << 20;
 /// Longest body of a settle: the largest result there may be, and as much as any other body around it.
 pub(super) const SETTLE_BYTES_MAX: usize = laneway::core::limits::RESULT_BYTES_MAX + BODY_BYTES_MAX;
+/// How much of a body that is too long is still read, and for how long: a connection that is closed while its caller sends
+/// takes the answer with it.
+const DISCARDED_BYTES_MAX: usize = 64 << 20;
+const DISCARDED_WITHIN: Duration = Duration::from_secs(5);
 /// Deepest nesting of a body.
 pub(super) const JSON_DEPTH_MAX: usize = 64;
 /// Most events, jobs or settlements of one call.
@@ -31,7 +38,7 @@ pub(super) enum Many {
 }
 
 /// The bytes of a body that is JSON, as far as its limits go; nothing if there is none.
-async fn read(headers: &HeaderMap, body: Body, max: usize) -> Result<Option<Bytes>> {
+async fn read(headers: &HeaderMap, mut body: Body, max: usize) -> Result<Option<Bytes>> {
     let too_large = |told: String| {
         Failure::new(Code::BodyTooLarge, format!("the body has {told} bytes, at most {max} are taken"))
     };
@@ -39,12 +46,16 @@ async fn read(headers: &HeaderMap, body: Body, max: usize) -> Result<Option<Byte
     if let Some(announced) = announced
         && announced > max as u64
     {
+        discard(headers, body).await;
         return Err(too_large(announced.to_string()));
     }
-    let bytes = match Limited::new(body, max).collect().await {
+    let bytes = match Limited::new(&mut body, max).collect().await {
         Ok(collected) => collected.to_bytes(),
         // One that came in pieces never said how long it is.
-        Err(error) if error.is::<LengthLimitError>() => return Err(too_large(format!("more than {max}"))),
+        Err(error) if error.is::<LengthLimitError>() => {
+            discard(headers, body).await;
+            return Err(too_large(format!("more than {max}")));
+        }
         Err(error) => {
             return Err(Failure::new(Code::InvalidJson, format!("the body ended before its end: {error}")));
         }
@@ -55,6 +66,24 @@ async fn read(headers: &HeaderMap, body: Body, max: usize) -> Result<Option<Byte
     check_media_type(headers)?;
     check_depth(&bytes)?;
     Ok(Some(bytes))
+}
+
+/// Reads the rest of a body and keeps nothing of it. A caller that asks before it sends needs only the answer.
+async fn discard(headers: &HeaderMap, mut body: Body) {
+    if headers.contains_key(EXPECT) {
+        return;
+    }
+    let rest = async {
+        let mut left = DISCARDED_BYTES_MAX;
+        while left > 0
+            && let Some(Ok(frame)) = body.frame().await
+        {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+        }
+    };
+    if seam::within(DISCARDED_WITHIN, rest).await.is_none() {
+        tracing::debug!("a body that is too long was not read to its end");
+    }
 }
 
 /// Only JSON is taken: a foreign page can make a browser send a form or text, and not this.
