@@ -216,6 +216,11 @@ impl<A> Gathering<A> {
         self.reset = Some(reset);
     }
 
+    /// What is to be done once it is durable.
+    pub(crate) fn afterwards(&self) -> &[A] {
+        &self.after
+    }
+
     pub(crate) fn then(&mut self, after: A) {
         self.after.push(after);
     }

@@ -103,7 +103,9 @@ impl Seat {
     /// Whether memory alone decides a request, so that a lane that changes with every commit does not put it off for ever.
     fn knows(&self, wish: &Wish) -> bool {
         match (&wish.row.op, &wish.event) {
-            (RequestOp::Pause { lane: Some(lane), .. }, _) => self.book.len_of(lane) > 0,
+            (RequestOp::Pause { lane: Some(lane), .. }, _) => {
+                self.book.len_of(lane) > 0 && !self.is_turning(lane)
+            }
             (RequestOp::Cancel { id }, Some(Entry::Event(event))) => {
                 let lane = name_of(event);
                 let runs = self.book.running_of(&lane).is_some_and(|running| running.event.id == *id);
@@ -111,6 +113,13 @@ impl Seat {
             }
             _ => false,
         }
+    }
+
+    /// Whether a commit that is not durable yet lets the head of a lane start, or the lane leave memory.
+    fn is_turning(&self, lane: &LaneName) -> bool {
+        let turns = |after: &After| matches!(after, After::Grant { turn } | After::Block { turn } if turn.key == *lane);
+        let in_flight = self.in_flight.iter().flat_map(|in_flight| &in_flight.after);
+        in_flight.chain(self.gathering.afterwards()).any(turns)
     }
 
     /// A request has its effect in the next commit.

@@ -100,6 +100,24 @@ fn pause_of_a_lane_that_changes_with_every_commit_is_decided_at_once() {
 }
 
 #[test]
+fn pause_waits_for_a_start_that_is_being_made_durable() {
+    let mut played = Played::after_crash(1, &[]);
+    assert!(played.seat.start_run(NOW).is_none(), "a suspect's start is committed first");
+    let pause = || RequestOp::Pause { lane: Some(lane(1)), by: Bytes::new() };
+    let view = || Some(LaneView { record: LaneRecord::new(lane(1)), state: None, siding: Vec::new() });
+    played.ask(1, pause(), view());
+    let start = played.sent().expect("a start");
+    played.ask(1, pause(), view());
+    assert!(start.answers.is_empty());
+    played.durable(&start);
+    played.ask(1, pause(), view());
+    let paused = played.sent().expect("a pause");
+    assert_eq!(paused.answers.len(), 1);
+    played.durable(&paused);
+    assert!(played.seat.start_run(NOW).is_none());
+}
+
+#[test]
 fn cancel_of_one_lane_costs_the_lanes_beside_it_no_attempt() {
     let mut played = batches(Batch::Lanes { max: 2, within: std::time::Duration::ZERO });
     (1..=2).for_each(|number| played.read(number));
