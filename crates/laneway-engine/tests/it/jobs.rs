@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use laneway_core::limits::RESULT_BYTES_MAX;
 use laneway_core::{Delay, DelayMode, JobId, Mode, StartAfter, Status, StreamSettings, Terminal};
 use laneway_engine::ProcessorSettings;
-use laneway_engine::handler::{LaneAnswer, OnFailure, Policy, Run};
+use laneway_engine::handler::{Done, LaneAnswer, LaneRun, OnFailure, Policy, Run};
 use laneway_engine::job::{BatchId, By, JobError, JobStatus, ListJobs, Results, Retried, Submit};
 
 use crate::seam;
-use crate::world::{SOON, World, draft};
+use crate::world::{Answer, SOON, World, draft};
 
 async fn world(on_failure: OnFailure) -> World {
     let world = World::new(Mode::Queue).await;
@@ -366,4 +367,23 @@ async fn job_whose_event_was_trimmed_is_still_listed_and_cannot_be_run_again() {
     let refused = world.engine.jobs().retry(old, &By::default()).await;
     assert!(matches!(refused, Err(JobError::EventGone(_))), "{refused:?}");
     assert_eq!(world.engine.jobs().take(detail.job.id).await.expect("its end is there").status.attempts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn result_of_any_size_up_to_the_limit_comes_back_whole_and_a_larger_one_fails() {
+    let world = World::new(Mode::Queue).await;
+    let answer = |lane: &LaneRun| {
+        let bytes: usize = String::from_utf8_lossy(&lane.events[0].data).parse().expect("a number");
+        let done = Done { result: Some(vec![7; bytes].into()), emits: Vec::new() };
+        Answer::Now(LaneAnswer { done: vec![done], ..LaneAnswer::default() })
+    };
+    world.process_with(ProcessorSettings::default(), answer).await;
+    for bytes in [0, 1 << 20, (1 << 20) + 1, RESULT_BYTES_MAX] {
+        let id = world.submit("ann", &bytes.to_string()).await;
+        let JobStatus::Ended { result, .. } = world.settled(id).await else { panic!("it has ended") };
+        assert_eq!(result.map(|result| result.to_vec()), Some(vec![7; bytes]), "{bytes} bytes");
+    }
+    let id = world.submit("bob", &(RESULT_BYTES_MAX + 1).to_string()).await;
+    let status = world.settled(id).await;
+    assert_eq!(status.status(), Status::Parked, "{status:?}");
 }

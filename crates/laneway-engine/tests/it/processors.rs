@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use laneway_core::{Mode, Status, StreamSettings, Terminal};
+use laneway_core::store::{Entry, Read, ReadFrom};
+use laneway_core::{EventId, Mode, Partition, StartAt, Status, Store, StreamSettings, Terminal, Timestamp};
 use laneway_engine::handler::{ClaimWish, LaneAnswer, Run};
 use laneway_engine::{DefineError, ProcessorSettings, Registration};
 use std::sync::Arc;
@@ -179,4 +180,45 @@ async fn change_that_nobody_waits_for_any_more_is_carried_out() {
     let stored = world.engine.processors().await.expect("listed").remove(0);
     assert!(stored.runs_here);
     assert_eq!(stored.stored.expect("readable").settings.concurrency, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn processor_begins_where_it_is_told() {
+    let mut ran = Vec::new();
+    let from = |start| ProcessorSettings { start, ..ProcessorSettings::default() };
+    for case in 0..4 {
+        let mut world = World::with_partitions(Mode::Queue, 1).await;
+        world.send(&[("ann", "1"), ("ann", "2")]).await;
+        crate::seam::wait(Duration::from_secs(60)).await;
+        world.send(&[("ann", "3")]).await;
+        let start = match case {
+            0 => StartAt::Beginning,
+            1 => StartAt::Id(EventId(2)),
+            2 => StartAt::Time(time_of(&world, EventId(3)).await),
+            _ => StartAt::End,
+        };
+        world.process(from(start)).await;
+        world.send(&[("ann", "4")]).await;
+        let mut seen = Vec::new();
+        while seen.last().is_none_or(|data| data != "4") {
+            seen.extend(world.nexts(1).await);
+        }
+        ran.push(seen.join(" "));
+    }
+    assert_eq!(ran, ["1 2 3 4", "2 3 4", "3 4", "4"]);
+}
+
+async fn time_of(world: &World, id: EventId) -> Timestamp {
+    let stream = world.engine.catalogue().stream("orders").await.expect("it exists");
+    let read = Read {
+        shard: stream.shard(Partition(0)),
+        from: ReadFrom::Ids(vec![id]),
+        limit: 1,
+        bytes: 1 << 20,
+        processor: None,
+        states: false,
+    };
+    let page = world.store.read(read).await.expect("the store answers");
+    let Some(Entry::Event(event)) = page.entries.first() else { panic!("event {id} is there") };
+    event.time
 }
