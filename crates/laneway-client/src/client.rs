@@ -3,16 +3,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
 use http::uri::{Authority, Scheme};
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
-use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::connect::{self, Connections};
 use crate::error::ClientError;
 use crate::seam;
 use crate::wire::{
@@ -47,9 +45,12 @@ const TRIES: usize = 2;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Client {
+    scheme: Scheme,
     authority: Authority,
+    /// Marked as secret, so that nothing that prints the client or a request shows it.
+    authorization: Option<HeaderValue>,
     timeout: Duration,
-    http: HttpClient<HttpConnector, Full<Bytes>>,
+    http: Connections,
 }
 
 /// An answer of the server, whatever it is: for calls that the client has no method for.
@@ -99,19 +100,42 @@ impl Client {
     /// A client of the server at this address, such as `http://127.0.0.1:7070`. Nothing is sent yet.
     ///
     /// # Errors
-    /// When the address has no host, has a path, or is not `http`.
+    /// When the address has no host, has a path, or has a scheme that this client does not speak: `https` needs the
+    /// feature `tls`.
     pub fn new(url: &str) -> Result<Self, ClientError> {
         let wrong = |wrong| ClientError::Url { url: url.to_owned(), wrong };
         let uri: Uri = url.parse().map_err(|_| wrong("is no URL"))?;
-        if uri.scheme() != Some(&Scheme::HTTP) {
-            return Err(wrong("must begin with http://, the only scheme of this client"));
-        }
+        let scheme = uri.scheme().filter(|scheme| connect::speaks(scheme)).cloned();
+        let scheme = scheme.ok_or_else(|| wrong(connect::SCHEMES))?;
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
             return Err(wrong("must end with its port, without a path"));
         }
         let authority = uri.authority().ok_or_else(|| wrong("names no host"))?.clone();
-        let http = HttpClient::builder(TokioExecutor::new()).build_http();
-        Ok(Self { authority, timeout: TIMEOUT, http })
+        let http = connect::connections(&scheme)?;
+        Ok(Self { scheme, authority, authorization: None, timeout: TIMEOUT, http })
+    }
+
+    /// The same client, which shows this token with every call.
+    ///
+    /// # Errors
+    /// When the token has bytes that no header can have.
+    pub fn with_token(mut self, token: &str) -> Result<Self, ClientError> {
+        let value = HeaderValue::from_str(&format!("Bearer {token}"));
+        let mut value = value.map_err(|source| ClientError::Header { name: AUTHORIZATION, source })?;
+        value.set_sensitive(true);
+        self.authorization = Some(value);
+        Ok(self)
+    }
+
+    /// The same client, which trusts a server over `https` only if one of these certificates (PEM) vouches for it;
+    /// otherwise those of the system do.
+    ///
+    /// # Errors
+    /// When there is no certificate in it, or one that cannot be read.
+    #[cfg(feature = "tls")]
+    pub fn with_ca(mut self, pem: &[u8]) -> Result<Self, ClientError> {
+        self.http = connect::connections_trusting(pem)?;
+        Ok(self)
     }
 
     /// The same client, whose answers may take so long; 90 seconds otherwise. A call that asks the server to wait, such
@@ -123,7 +147,7 @@ impl Client {
 
     /// The address of the server.
     pub fn address(&self) -> String {
-        format!("http://{}", self.authority)
+        format!("{}://{}", self.scheme, self.authority)
     }
 
     /// Sends a request and answers whatever came, errors of the server included.
@@ -137,8 +161,11 @@ impl Client {
         headers: &[(HeaderName, &str)],
         body: Option<Vec<u8>>,
     ) -> Result<Answer, ClientError> {
-        let url = format!("http://{}{path}", self.authority);
+        let url = format!("{}{path}", self.address());
         let mut request = Request::builder().method(method).uri(&url);
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization.clone());
+        }
         if body.is_some() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
@@ -460,13 +487,31 @@ mod tests {
     #[test]
     fn addresses_that_cannot_work_are_refused() {
         for (url, wrong) in [
-            ("https://127.0.0.1:7070", "must begin with http://"),
+            ("ftp://127.0.0.1:7070", "must begin with http://"),
             ("127.0.0.1:7070", "must begin with http://"),
             ("http://127.0.0.1:7070/v1", "without a path"),
         ] {
             let refused = Client::new(url).unwrap_err().to_string();
             assert!(refused.contains(wrong), "{url}: {refused}");
         }
+    }
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn certificates_that_vouch_for_nobody_are_refused() {
+        let client = Client::new("https://127.0.0.1:7070").unwrap();
+        let refused = client.clone().with_ca(b"no certificate").unwrap_err().to_string();
+        assert!(refused.contains("there is none in PEM form"), "{refused}");
+        let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        assert!(client.with_ca(broken).is_err());
+    }
+
+    #[test]
+    fn a_token_is_not_shown() {
+        let client = Client::new("http://127.0.0.1:7070").unwrap().with_token("canary").unwrap();
+        assert!(!format!("{client:?}").contains("canary"));
+        let refused = client.with_token("two\nlines").unwrap_err();
+        assert!(matches!(refused, ClientError::Header { name, .. } if name == AUTHORIZATION));
     }
 
     #[tokio::test]

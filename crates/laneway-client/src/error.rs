@@ -28,6 +28,12 @@ pub enum ClientError {
         /// What is wrong with it.
         wrong: &'static str,
     },
+    /// What was given to be trusted cannot be: correct it.
+    #[error("certificates to trust: {wrong}")]
+    Certificate {
+        /// What is wrong with it.
+        wrong: String,
+    },
     /// The value of a header cannot be sent: correct it.
     #[error("header {name}: the value has bytes that no header can have")]
     Header {

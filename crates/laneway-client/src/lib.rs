@@ -74,6 +74,7 @@
 //! ```
 
 mod client;
+mod connect;
 mod error;
 mod seam;
 pub mod wire;
