@@ -2,6 +2,8 @@
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
+use crate::settings::Flags;
+
 /// Runs work in order, per key.
 #[derive(Debug, Parser)]
 #[command(name = "laneway", version, about, after_help = EXIT_CODES, max_term_width = 100)]
@@ -18,6 +20,9 @@ pub(crate) enum Command {
     Dev(DevArgs),
     /// Serve a store over HTTP.
     Serve(ServeArgs),
+    /// Look at the settings of `serve`.
+    #[command(subcommand)]
+    Config(ConfigCommand),
 }
 
 /// Arguments of `laneway dev`.
@@ -44,12 +49,29 @@ pub(crate) struct DevArgs {
 /// Arguments of `laneway serve`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ServeArgs {
-    /// Where everything is kept: `file:PATH`, or `memory:` to keep nothing [env: LANEWAY_STORE_URL] [default:
-    /// file:./laneway-data].
-    #[arg(long, value_name = "URL")]
-    pub(crate) store: Option<String>,
-    /// Address to listen on; a loopback address. Port 0 picks a free one [env: LANEWAY_HTTP_LISTEN] [default:
-    /// 127.0.0.1:7070].
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub(crate) listen: Option<String>,
+    /// One per setting that has a flag.
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+/// Commands about settings.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show all settings as they count.
+    Show {
+        /// Say where each came from.
+        #[arg(long)]
+        origin: bool,
+        /// As for `laneway serve`.
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Say what is wrong with the settings, all at once.
+    Check {
+        /// As for `laneway serve`.
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Print a laneway.toml to begin with.
+    Init,
 }

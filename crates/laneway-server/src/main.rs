@@ -2,8 +2,10 @@
 
 mod args;
 mod commands;
+mod declare;
 mod dev;
 mod http;
+mod nearest;
 mod node;
 mod seam;
 mod serve;

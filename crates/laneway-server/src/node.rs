@@ -88,7 +88,7 @@ impl Node {
 pub(crate) async fn resume_pull(engine: &Engine) -> Result<(), DefineError> {
     for view in engine.processors().await? {
         match view.stored {
-            Ok(stored) if stored.handler == PULL => {
+            Ok(stored) if stored.handler == PULL && !view.runs_here => {
                 let registration = Registration {
                     settings: stored.settings,
                     handler: stored.handler,

@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod config;
 mod dev;
 mod run;
 mod serve;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tracing_subscriber::filter::LevelFilter;
 
-use super::{dev, serve};
-use crate::args::{Args, Command};
+use super::{config, dev, serve};
+use crate::args::{Args, Command, ServeArgs};
 use crate::http::chain;
-use crate::settings::{Dev, Environment, Faults, LISTEN, STORE, Serve};
+use crate::settings::{Dev, Environment, Faults, Loaded, Sources, load};
 use crate::signals::Signals;
 
 /// Wrong usage.
@@ -21,16 +21,16 @@ const LAST_TASKS: Duration = Duration::from_secs(1);
 /// Why a command failed.
 pub(super) type CommandError = Box<dyn std::error::Error + Send + Sync>;
 
-fn environment() -> Environment {
-    let of = |name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-    Environment { listen: of(LISTEN), store: of(STORE) }
-}
-
 /// Runs the command that was typed.
 pub(crate) fn run(args: Args) -> ExitCode {
+    let environment = Environment::of_process();
     let checked = match args.command {
-        Command::Dev(args) => Dev::check(args, environment()).map(Checked::Dev),
-        Command::Serve(args) => Serve::check(args, environment()).map(Checked::Serve),
+        Command::Dev(args) => Dev::check(args, &environment).map(Checked::Dev),
+        Command::Serve(ServeArgs { flags }) => load(&Sources { flags, environment }).map(Checked::Serve),
+        Command::Config(command) => match config::run(command, environment) {
+            Ok(()) => return ExitCode::SUCCESS,
+            Err(faults) => Err(faults),
+        },
     };
     let checked = match checked {
         Ok(checked) => checked,
@@ -39,11 +39,11 @@ pub(crate) fn run(args: Args) -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_max_level(LevelFilter::WARN)
-        .with_ansi(false)
-        .init();
+    let level = match &checked {
+        Checked::Dev(_) => LevelFilter::WARN,
+        Checked::Serve(loaded) => loaded.settings.log.level,
+    };
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level).with_ansi(false).init();
     match until_ended(checked) {
         Ok(Some(())) => ExitCode::SUCCESS,
         Ok(None) => ExitCode::from(INTERRUPTED),
@@ -62,7 +62,7 @@ fn until_ended(checked: Checked) -> Result<Option<()>, CommandError> {
         let command = |end| async {
             match checked {
                 Checked::Dev(settings) => Box::pin(dev::run(settings, end)).await,
-                Checked::Serve(settings) => Box::pin(serve::run(settings, end)).await,
+                Checked::Serve(loaded) => Box::pin(serve::run(loaded.settings, end)).await,
             }
         };
         signals.end(command).await.transpose()
@@ -73,7 +73,7 @@ fn until_ended(checked: Checked) -> Result<Option<()>, CommandError> {
 
 enum Checked {
     Dev(Dev),
-    Serve(Serve),
+    Serve(Loaded),
 }
 
 #[expect(clippy::print_stderr, reason = "what went wrong is told on stderr")]

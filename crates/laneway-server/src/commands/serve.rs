@@ -6,17 +6,19 @@ use laneway::Laneway;
 use tokio::net::TcpListener;
 
 use super::run::CommandError;
+use crate::declare::declare;
 use crate::node::resume_pull;
 use crate::serve::serve;
-use crate::settings::Serve;
+use crate::settings::Settings;
 use crate::signals::End;
 use crate::terminal::say;
 
-pub(super) async fn run(settings: Serve, end: End) -> Result<(), CommandError> {
-    let listener = listen(settings.listen, "--listen 127.0.0.1:0").await?;
-    let app = Laneway::open(&settings.store).await?;
+pub(super) async fn run(settings: Settings, end: End) -> Result<(), CommandError> {
+    let listener = listen(settings.http.listen, "--listen 127.0.0.1:0").await?;
+    let app = Laneway::open(&settings.store.url).await?;
     let engine = app.engine();
     engine.start_reports().await?;
+    declare(engine, &settings).await?;
     resume_pull(engine).await?;
     engine.start_upkeep();
     say(format_args!("ready http://{}", listener.local_addr()?));

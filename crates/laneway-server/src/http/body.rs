@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::code::Code;
 use super::error::{Failure, Result};
-use super::nearest::nearest;
+use crate::nearest::nearest;
 use crate::seam;
 
 /// Longest body in bytes.

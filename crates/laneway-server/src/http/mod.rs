@@ -16,7 +16,6 @@ mod health;
 mod job_view;
 mod jobs;
 mod lanes;
-mod nearest;
 mod openapi;
 mod prefer;
 mod processors;

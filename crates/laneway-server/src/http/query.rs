@@ -2,7 +2,7 @@
 
 use super::code::Code;
 use super::error::{Failure, Result};
-use super::nearest::nearest;
+use crate::nearest::nearest;
 
 /// Names and values of a query, decoded to bytes.
 #[derive(Debug)]

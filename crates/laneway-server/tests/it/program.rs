@@ -24,7 +24,12 @@ pub(crate) struct Program {
 
 fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_laneway"));
-    command.current_dir(folder).args(args).env_remove("LANEWAY_STORE_URL").env_remove("LANEWAY_HTTP_LISTEN");
+    command.current_dir(folder).args(args).env("HOME", folder).env_remove("XDG_CONFIG_HOME");
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("LANEWAY_") {
+            command.env_remove(name);
+        }
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -54,7 +59,16 @@ impl Program {
         program
     }
 
-    fn start(folder: &Path, args: &[&str]) -> Self {
+    /// `laneway serve` with the `laneway.toml` of the folder, on a free port, ready.
+    pub(crate) async fn configured(folder: &Path, config: &str) -> Self {
+        std::fs::write(folder.join("laneway.toml"), config).unwrap();
+        let mut program = Self::start(folder, &["serve", "--listen", "127.0.0.1:0"]);
+        let ready = program.line("ready ").await;
+        program.address = ready.strip_prefix("ready ").unwrap().to_owned();
+        program
+    }
+
+    pub(crate) fn start(folder: &Path, args: &[&str]) -> Self {
         let mut child = command(folder, args).spawn().unwrap();
         let (stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         let (lines, errors) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(String::new())));

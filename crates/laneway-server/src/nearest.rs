@@ -4,7 +4,7 @@
 const EDITS_MAX: usize = 3;
 
 /// The known name that the fewest edits away from this one, if it is near at all.
-pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let measured = known.iter().map(|&candidate| (edits(name, candidate), candidate));
     let (distance, candidate) = measured.min_by_key(|(distance, _)| *distance)?;
     (distance <= EDITS_MAX && distance < candidate.len()).then_some(candidate)

@@ -1,0 +1,27 @@
+//! `laneway config`: the settings of `serve`, without serving.
+
+use crate::args::ConfigCommand;
+use crate::settings::{Environment, Faults, Loaded, Sources, load, template};
+use crate::terminal::say;
+
+pub(super) fn run(command: ConfigCommand, environment: Environment) -> Result<(), Faults> {
+    let loaded = |flags| load(&Sources { flags, environment });
+    match command {
+        ConfigCommand::Show { origin, flags } => show(&loaded(flags)?, origin),
+        ConfigCommand::Check { flags } => {
+            let loaded = loaded(flags)?;
+            let file = loaded.file.map_or("no file".to_owned(), |file| file.display().to_string());
+            say(format_args!("good: {file}"));
+        }
+        ConfigCommand::Init => say(template().trim_end()),
+    }
+    Ok(())
+}
+
+fn show(loaded: &Loaded, origin: bool) {
+    let width = loaded.told.iter().map(|told| told.path.len()).max().unwrap_or_default();
+    for told in &loaded.told {
+        let from = if origin { format!("   # {}", told.origin) } else { String::new() };
+        say(format_args!("{:width$} = {}{from}", told.path, told.value));
+    }
+}

@@ -1,0 +1,109 @@
+//! Makes true what the file says: its streams, processors and schedules, at every start.
+//!
+//! What is there already is changed where that is possible; what the file does not name stays as it is.
+
+use std::sync::Arc;
+
+use laneway::engine::log::CatalogueError;
+use laneway::engine::{Engine, Registration};
+
+use crate::dev::Exec;
+use crate::node::PULL;
+use crate::settings::{Processor, ProcessorHandler, Schedule, Settings, Stream};
+
+/// Why something of the file cannot be.
+#[derive(Debug, thiserror::Error)]
+#[error("{kind} {name:?} of the file")]
+pub(crate) struct DeclareError {
+    kind: &'static str,
+    name: String,
+    source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+type Told = Result<&'static str, Box<dyn std::error::Error + Send + Sync>>;
+
+/// Makes all of it, in the order in which it needs each other, and says on stderr what was done.
+pub(crate) async fn declare(engine: &Engine, settings: &Settings) -> Result<(), DeclareError> {
+    for wanted in &settings.streams {
+        told("stream", &wanted.name, stream(engine, wanted).await)?;
+    }
+    for wanted in &settings.processors {
+        told("processor", &wanted.name, processor(engine, wanted).await)?;
+    }
+    for wanted in &settings.schedules {
+        told("schedule", &wanted.0.name, schedule(engine, wanted).await)?;
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stderr, reason = "stdout has the ready line only")]
+fn told(kind: &'static str, name: &str, done: Told) -> Result<(), DeclareError> {
+    let done = done.map_err(|source| DeclareError { kind, name: name.to_owned(), source })?;
+    eprintln!("{kind} {name}: {done}");
+    Ok(())
+}
+
+async fn stream(engine: &Engine, wanted: &Stream) -> Told {
+    let there = match engine.catalogue().stream(&wanted.name).await {
+        Ok(info) => Some(info),
+        Err(CatalogueError::NoStream(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let there = there.map(|info| info.settings.clone());
+    let settings = wanted.settings(there.as_ref());
+    let is_new = there.as_ref() != Some(&settings);
+    engine.define_stream(&wanted.name, settings).await?;
+    Ok(match there {
+        None => "made",
+        Some(_) if is_new => "changed",
+        Some(_) => "as it was",
+    })
+}
+
+async fn processor(engine: &Engine, wanted: &Processor) -> Told {
+    let mut registration =
+        Registration { settings: wanted.settings.clone(), ..Registration::new(&wanted.name, &wanted.stream) };
+    let there = engine.processors().await?.into_iter().find(|view| view.name == wanted.name);
+    if let Some(there) = &there {
+        if there.stream != wanted.stream {
+            let (before, now) = (&there.stream, &wanted.stream);
+            return Err(format!(
+                "stream is {now:?}, and it processes {before:?}, which cannot be changed: remove it first, or choose \
+                 another name"
+            )
+            .into());
+        }
+        let began = there.stored.as_ref().map_err(ToString::to_string)?.settings.start;
+        if wanted.says_start && began != wanted.settings.start {
+            return Err(format!(
+                "start is {:?}, and it began at {began:?}: POST /v1/processors/{}/reset begins anew",
+                wanted.settings.start, wanted.name
+            )
+            .into());
+        }
+        // Where it began is history, and stays what it was unless it is said again.
+        registration.settings.start = began;
+    }
+    match &wanted.handler {
+        ProcessorHandler::Exec(command) => {
+            registration.handler = "exec".into();
+            let exec = Exec::new(command.clone(), wanted.settings.timeout)?;
+            engine.process_as(registration, Arc::new(exec)).await?;
+        }
+        ProcessorHandler::Pull => {
+            registration.handler = PULL.into();
+            engine.process_at_desk_as(registration).await?;
+        }
+    }
+    Ok(match (there, &wanted.handler) {
+        (None, ProcessorHandler::Exec(_)) => "made, runs a command per event",
+        (Some(_), ProcessorHandler::Exec(_)) => "goes on, runs a command per event",
+        (None, ProcessorHandler::Pull) => "made, waits for workers",
+        (Some(_), ProcessorHandler::Pull) => "goes on, waits for workers",
+    })
+}
+
+async fn schedule(engine: &Engine, wanted: &Schedule) -> Told {
+    engine.schedules().declare(wanted.0.clone()).await?;
+    Ok("on")
+}
