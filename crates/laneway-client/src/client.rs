@@ -1,4 +1,12 @@
-//! The client: one method per call of the API.
+//! The client: how it sends; one method per call of the API, in the file of its noun.
+
+mod claims;
+mod dead_letters;
+mod events;
+mod jobs;
+mod lanes;
+mod processors;
+mod streams;
 
 use std::time::Duration;
 
@@ -13,14 +21,8 @@ use serde::de::DeserializeOwned;
 use crate::connect::{self, Connections};
 use crate::error::ClientError;
 use crate::seam;
-use crate::wire::{
-    Appended, ClaimRequest, Claims, Count, DeadAnswers, DeadLetters, DeadRequest, Event, EventDraft,
-    EventPage, Extend, ExtendedClaims, Job, JobDraft, JobReceipt, JobReceipts, Lane, LaneRequest, Processor,
-    ProcessorSettings, Processors, Reset, Settle, SettleAnswers, Stream, StreamSettings, Streams,
-};
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const PREFER: HeaderName = HeaderName::from_static("prefer");
+pub use self::jobs::Submission;
 
 /// How long an answer may take, unless it is said: longer than the longest wait that a call can ask the server for.
 const TIMEOUT: Duration = Duration::from_secs(90);
@@ -71,29 +73,6 @@ pub struct Answer {
     pub headers: http::HeaderMap,
     /// Its body.
     pub body: Bytes,
-}
-
-/// What came of a submission: the job if it has ended in time, else its receipt.
-///
-/// ```no_run
-/// use std::time::Duration;
-/// use laneway_client::wire::{JobDraft, json};
-/// use laneway_client::{Client, Submission};
-///
-/// # async fn example(client: Client) -> Result<(), laneway_client::ClientError> {
-/// let job = JobDraft { key: Some("ann".to_owned()), data: Some(json(&42)?), ..JobDraft::default() };
-/// match client.submit("orders", &job, Some(Duration::from_secs(10)), None).await? {
-///     Submission::Settled(job) => println!("{}: {:?}", job.status, job.result),
-///     Submission::Accepted(receipt) => println!("look again: {}", receipt.id),
-/// }
-/// # Ok(()) }
-/// ```
-#[derive(Debug, Clone)]
-pub enum Submission {
-    /// It was accepted.
-    Accepted(JobReceipt),
-    /// It has ended, or is parked, within the time given.
-    Settled(Box<Job>),
 }
 
 impl Client {
@@ -220,194 +199,6 @@ impl Client {
     ) -> Result<A, ClientError> {
         self.send(method, path, &[], Some(serde_json::to_vec(body)?)).await?.read()
     }
-
-    /// Creates a stream, or changes the settings of one that is there.
-    pub async fn put_stream(&self, stream: &str, settings: &StreamSettings) -> Result<Stream, ClientError> {
-        self.call_with(Method::PUT, &format!("/v1/streams/{}", escaped(stream)), settings).await
-    }
-
-    /// A stream as it stands.
-    pub async fn stream(&self, stream: &str) -> Result<Stream, ClientError> {
-        self.call(Method::GET, &format!("/v1/streams/{}", escaped(stream))).await
-    }
-
-    /// All streams.
-    pub async fn streams(&self) -> Result<Vec<Stream>, ClientError> {
-        Ok(self.call::<Streams>(Method::GET, "/v1/streams").await?.items)
-    }
-
-    /// Removes a stream with everything in it.
-    pub async fn delete_stream(&self, stream: &str) -> Result<(), ClientError> {
-        let path = format!("/v1/streams/{}", escaped(stream));
-        self.send(Method::DELETE, &path, &[], None).await?.succeeded().map(drop)
-    }
-
-    /// Appends events; the answers are in their order. Those without a `dedup_id` get one.
-    pub async fn append(&self, stream: &str, events: &[EventDraft]) -> Result<Appended, ClientError> {
-        let named = events.iter().map(|event| EventDraft {
-            dedup_id: event.dedup_id.clone().or_else(|| Some(dedup_id())),
-            ..event.clone()
-        });
-        let body = serde_json::to_vec(&named.collect::<Vec<_>>())?;
-        self.send_once_done(&format!("/v1/streams/{}/events", escaped(stream)), &[], &body).await?.read()
-    }
-
-    /// Events of one partition after an id, in order.
-    pub async fn events(
-        &self,
-        stream: &str,
-        partition: u32,
-        after: u64,
-        limit: usize,
-    ) -> Result<EventPage, ClientError> {
-        let query = format!("partition={partition}&after={after}&limit={limit}");
-        self.call(Method::GET, &format!("/v1/streams/{}/events?{query}", escaped(stream))).await
-    }
-
-    /// One event.
-    pub async fn event(&self, stream: &str, partition: u32, id: u64) -> Result<Event, ClientError> {
-        self.call(Method::GET, &format!("/v1/streams/{}/events/{partition}/{id}", escaped(stream))).await
-    }
-
-    /// One lane as it stands.
-    pub async fn lane(&self, stream: &str, key: &[u8]) -> Result<Lane, ClientError> {
-        self.call(Method::GET, &format!("/v1/streams/{}/lane?key={}", escaped(stream), escaped(key))).await
-    }
-
-    /// Stops a lane; what runs goes on.
-    pub async fn pause_lane(&self, stream: &str, lane: &LaneRequest) -> Result<Count, ClientError> {
-        self.call_with(Method::POST, &format!("/v1/streams/{}/lanes/pause", escaped(stream)), lane).await
-    }
-
-    /// Lets a paused, parked or diverting lane go on.
-    pub async fn resume_lane(&self, stream: &str, lane: &LaneRequest) -> Result<Count, ClientError> {
-        self.call_with(Method::POST, &format!("/v1/streams/{}/lanes/resume", escaped(stream)), lane).await
-    }
-
-    /// Tries the head of a lane again now; a parked one gets all its attempts again.
-    pub async fn retry_lane(&self, stream: &str, lane: &LaneRequest) -> Result<Count, ClientError> {
-        self.call_with(Method::POST, &format!("/v1/streams/{}/lanes/retry", escaped(stream)), lane).await
-    }
-
-    /// Passes the head of a lane over.
-    pub async fn skip_lane(&self, stream: &str, lane: &LaneRequest) -> Result<Count, ClientError> {
-        self.call_with(Method::POST, &format!("/v1/streams/{}/lanes/skip", escaped(stream)), lane).await
-    }
-
-    /// Submits a job; waits for its end for so long, if at all. With an idempotency key the same body again is the same
-    /// job; without one and without a `dedup_id` it gets the latter.
-    pub async fn submit(
-        &self,
-        stream: &str,
-        job: &JobDraft,
-        wait: Option<Duration>,
-        idempotency_key: Option<&str>,
-    ) -> Result<Submission, ClientError> {
-        let path = format!("/v1/streams/{}/jobs", escaped(stream));
-        let wait = wait.map(preferred);
-        let headers = [(PREFER, wait.as_deref()), (IDEMPOTENCY_KEY, idempotency_key)];
-        let headers: Vec<_> = headers.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-        let body = match idempotency_key {
-            Some(_) => serde_json::to_vec(job)?,
-            None => serde_json::to_vec(&with_id(job))?,
-        };
-        let answer = self.send_once_done(&path, &headers, &body).await?.succeeded()?;
-        if answer.status == StatusCode::OK {
-            return Ok(Submission::Settled(answer.read()?));
-        }
-        Ok(Submission::Accepted(answer.read()?))
-    }
-
-    /// Submits jobs together; the answers are in their order. Those without a `dedup_id` get one.
-    pub async fn submit_many(&self, stream: &str, jobs: &[JobDraft]) -> Result<JobReceipts, ClientError> {
-        let body = serde_json::to_vec(&jobs.iter().map(with_id).collect::<Vec<_>>())?;
-        self.send_once_done(&format!("/v1/streams/{}/jobs", escaped(stream)), &[], &body).await?.read()
-    }
-
-    /// A job as it stands, or as it stands when it has ended or this time is over.
-    pub async fn job(&self, id: &str, wait: Option<Duration>) -> Result<Job, ClientError> {
-        let wait = wait.map(preferred);
-        let headers: Vec<_> = wait.iter().map(|wait| (PREFER, wait.as_str())).collect();
-        self.send(Method::GET, &format!("/v1/jobs/{}", escaped(id)), &headers, None).await?.read()
-    }
-
-    /// Asks for a job to be cancelled; waits for its end for so long, if at all.
-    pub async fn cancel(&self, id: &str, wait: Option<Duration>) -> Result<Job, ClientError> {
-        let wait = wait.map(preferred);
-        let headers: Vec<_> = wait.iter().map(|wait| (PREFER, wait.as_str())).collect();
-        self.send(Method::POST, &format!("/v1/jobs/{}/cancel", escaped(id)), &headers, None).await?.read()
-    }
-
-    /// Registers a processor, or changes the settings of one that is there.
-    pub async fn put_processor(
-        &self,
-        processor: &str,
-        settings: &ProcessorSettings,
-    ) -> Result<Processor, ClientError> {
-        self.call_with(Method::PUT, &format!("/v1/processors/{}", escaped(processor)), settings).await
-    }
-
-    /// A processor as it stands.
-    pub async fn processor(&self, processor: &str) -> Result<Processor, ClientError> {
-        self.call(Method::GET, &format!("/v1/processors/{}", escaped(processor))).await
-    }
-
-    /// All processors.
-    pub async fn processors(&self) -> Result<Vec<Processor>, ClientError> {
-        Ok(self.call::<Processors>(Method::GET, "/v1/processors").await?.items)
-    }
-
-    /// Removes a processor with its progress, states and dead letters.
-    pub async fn delete_processor(&self, processor: &str) -> Result<(), ClientError> {
-        let path = format!("/v1/processors/{}", escaped(processor));
-        self.send(Method::DELETE, &path, &[], None).await?.succeeded().map(drop)
-    }
-
-    /// Stops a processor; what runs goes on.
-    pub async fn pause_processor(&self, processor: &str) -> Result<Count, ClientError> {
-        self.call(Method::POST, &format!("/v1/processors/{}/pause", escaped(processor))).await
-    }
-
-    /// Lets a paused or halted processor go on.
-    pub async fn resume_processor(&self, processor: &str) -> Result<Count, ClientError> {
-        self.call(Method::POST, &format!("/v1/processors/{}/resume", escaped(processor))).await
-    }
-
-    /// Begins a processor anew: what is behind the start runs again.
-    pub async fn reset_processor(&self, processor: &str, reset: &Reset) -> Result<Count, ClientError> {
-        self.call_with(Method::POST, &format!("/v1/processors/{}/reset", escaped(processor)), reset).await
-    }
-
-    /// Dead letters of a processor, at most so many.
-    pub async fn dead_letters(&self, processor: &str, limit: usize) -> Result<DeadLetters, ClientError> {
-        let path = format!("/v1/dead-letters?processor={}&limit={limit}", escaped(processor));
-        self.call(Method::GET, &path).await
-    }
-
-    /// Brings dead letters back.
-    pub async fn redrive(&self, request: &DeadRequest) -> Result<DeadAnswers, ClientError> {
-        self.call_with(Method::POST, "/v1/dead-letters/redrive", request).await
-    }
-
-    /// Forgets dead letters for good.
-    pub async fn discard(&self, request: &DeadRequest) -> Result<DeadAnswers, ClientError> {
-        self.call_with(Method::POST, "/v1/dead-letters/discard", request).await
-    }
-
-    /// Claims lanes of a processor.
-    pub async fn claim(&self, processor: &str, wish: &ClaimRequest) -> Result<Claims, ClientError> {
-        self.call_with(Method::POST, &format!("/v1/processors/{}/claim", escaped(processor)), wish).await
-    }
-
-    /// Says what became of claims.
-    pub async fn settle(&self, processor: &str, settle: &Settle) -> Result<SettleAnswers, ClientError> {
-        self.call_with(Method::POST, &format!("/v1/processors/{}/settle", escaped(processor)), settle).await
-    }
-
-    /// Asks for more time.
-    pub async fn extend(&self, processor: &str, extend: &Extend) -> Result<ExtendedClaims, ClientError> {
-        self.call_with(Method::POST, &format!("/v1/processors/{}/extend", escaped(processor)), extend).await
-    }
 }
 
 impl Answer {
@@ -446,15 +237,6 @@ fn dedup_id() -> String {
     format!("client-{:032x}", seam::unique())
 }
 
-fn with_id(job: &JobDraft) -> JobDraft {
-    JobDraft { dedup_id: job.dedup_id.clone().or_else(|| Some(dedup_id())), ..job.clone() }
-}
-
-/// The preference for a wait: whole seconds, and never less than was asked for.
-fn preferred(wait: Duration) -> String {
-    format!("wait={}", wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
-}
-
 /// Text for a piece of a path or query: everything but letters, digits, `-`, `.`, `_` and `~` is escaped.
 fn escaped(text: impl AsRef<[u8]>) -> String {
     let mut escaped = String::new();
@@ -471,17 +253,12 @@ fn escaped(text: impl AsRef<[u8]>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::{EventDraft, JobDraft};
 
     #[test]
     fn odd_names_and_keys_are_escaped() {
         assert_eq!(escaped("ns/name?&"), "ns%2Fname%3F%26");
         assert_eq!(escaped([b'a', 0xff, b'\n']), "a%FF%0A");
-    }
-
-    #[test]
-    fn a_wait_is_never_shorter_than_asked_for() {
-        assert_eq!(preferred(Duration::from_millis(500)), "wait=1");
-        assert_eq!(preferred(Duration::from_secs(3)), "wait=3");
     }
 
     #[test]
@@ -521,7 +298,7 @@ mod tests {
         let refused =
             client.submit("orders", &JobDraft::default(), None, Some("two\nlines")).await.unwrap_err();
         assert!(
-            matches!(&refused, ClientError::Header { name, .. } if name == IDEMPOTENCY_KEY),
+            matches!(&refused, ClientError::Header { name, .. } if name == "idempotency-key"),
             "{refused:?}"
         );
         let refused = client.send(Method::GET, "/a b", &[], None).await.unwrap_err();
