@@ -17,9 +17,16 @@ impl Client {
         self.call(Method::GET, &format!("/v1/streams/{}", escaped(stream))).await
     }
 
-    /// All streams.
+    /// All streams, page by page.
     pub async fn streams(&self) -> Result<Vec<Stream>, ClientError> {
-        Ok(self.call::<Streams>(Method::GET, "/v1/streams").await?.items)
+        let mut all = Vec::new();
+        let mut path = "/v1/streams?limit=1000".to_owned();
+        loop {
+            let Streams { items, next } = self.call(Method::GET, &path).await?;
+            all.extend(items);
+            let Some(next) = next else { return Ok(all) };
+            path = format!("/v1/streams?limit=1000&cursor={}", escaped(&next));
+        }
     }
 
     /// Removes a stream with everything in it.

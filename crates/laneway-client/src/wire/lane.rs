@@ -45,7 +45,7 @@ pub struct Lane {
 pub struct LaneProcessor {
     /// Which.
     pub processor: String,
-    /// In one word: `idle`, `waiting`, `running`, `retrying`, `parked` or `paused`.
+    /// In one word: `idle`, `waiting`, `running`, `retrying`, `parked`, `paused` or `diverting`.
     pub status: String,
     /// The one name of its first event that has not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,83 @@ pub struct Why {
     pub until: Option<String>,
 }
 
-/// Which lane an operator means: by its key, or by an event that is in it.
+/// A lane of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ListedLane {
+    /// Its processor: a lane stands otherwise for each.
+    pub processor: String,
+    /// In one word: `waiting`, `running`, `retrying`, `parked`, `paused` or `diverting`.
+    pub status: String,
+    /// Its key; nothing for an event without one, which `head` names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Its key, when it is no UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_b64: Option<String>,
+    /// Its partition.
+    pub partition: u32,
+    /// The one name of its first event that has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// Failed attempts at its head.
+    pub attempt: u32,
+    /// When its head is tried again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_attempt_at: Option<String>,
+    /// Why its head failed, or who paused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// Since when it is parked or paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+/// Lanes, by processor, partition and name.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Lanes {
+    /// One entry each.
+    pub items: Vec<ListedLane>,
+    /// Lanes that wait or run are found in the log: a lane that drains what was held up may be missing, a page may be
+    /// short, and what it says may have changed. All other statuses are indexed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+    /// The cursor of the next page; nothing when this is the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// How lanes stand that a list or a filter is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LaneStatus {
+    /// The head waits for its turn. Lists only.
+    Waiting,
+    /// The head runs. Lists only.
+    Running,
+    /// The head failed and is tried again.
+    Retrying,
+    /// The head gave up, and somebody must decide.
+    Parked,
+    /// Somebody paused the lane.
+    Paused,
+    /// Its events go to the dead letters.
+    Diverting,
+}
+
+/// What lanes have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LaneFilter {
+    /// How they stand: `retrying`, `parked`, `paused` or `diverting`.
+    pub status: LaneStatus,
+}
+
+/// Which lanes an operator means: one by its key or by an event that is in it, or those that a filter finds, up to 1,000 at a
+/// time.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -100,13 +176,43 @@ pub struct LaneRequest {
     /// For which processor. Default: the stream's only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<String>,
+    /// All lanes that have this in common.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<LaneFilter>,
+    /// With a filter: begins where the call before ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Changes nothing, and counts what would be asked.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
 }
 
-/// How many lanes or partitions it concerned.
+/// How many lanes were asked for something, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LaneAnswer {
+    /// Lanes for which it has its effect, now or once the processor runs; with `dry_run`, for which it would be asked.
+    pub count: u64,
+    /// Whether it had its effect on all of them; otherwise it has once the processor runs. Not so with `dry_run`.
+    pub applied: bool,
+    /// Lanes that the filter found and for which it is not possible, such as on a partition where the processor stands.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refused: u64,
+    /// The filter finds more: repeat the call with this cursor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// How many partitions of a processor it concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Count {
-    /// Lanes, or partitions of a processor.
+    /// Partitions of the processor.
     pub count: u64,
     /// Whether it had its effect; otherwise it has once the processor runs.
     pub applied: bool,

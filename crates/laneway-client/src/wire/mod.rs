@@ -34,7 +34,9 @@ pub use event::{
     Appended, AppendedAs, DelayMode, Event, EventDraft, EventPage, EventReceipt, EventStatus, JobDraft,
 };
 pub use job::{BatchedJob, Job, JobReceipt, JobReceipts};
-pub use lane::{Count, Lane, LaneProcessor, LaneRequest, Why};
+pub use lane::{
+    Count, Lane, LaneAnswer, LaneFilter, LaneProcessor, LaneRequest, LaneStatus, Lanes, ListedLane, Why,
+};
 pub use payload::{Json, json};
 pub use problem::Problem;
 pub use processor::{

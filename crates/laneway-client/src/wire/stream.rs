@@ -83,10 +83,13 @@ pub struct StreamProcessor {
     pub dead_letters: u64,
 }
 
-/// All streams, by name.
+/// Streams, by name.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Streams {
     /// One entry each.
     pub items: Vec<Stream>,
+    /// The cursor of the next page; nothing when this is the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }

@@ -19,9 +19,21 @@ impl Looker {
         kind: Option<BlockKind>,
         limit: usize,
     ) -> Result<Vec<HeldLane>, LookError> {
+        self.held_lanes_after(processor, kind, None, limit).await
+    }
+
+    /// The same from a place on: behind this lane of this partition.
+    pub async fn held_lanes_after(
+        &self,
+        processor: &str,
+        kind: Option<BlockKind>,
+        after: Option<(Partition, LaneName)>,
+        limit: usize,
+    ) -> Result<Vec<HeldLane>, LookError> {
+        let (from, mut behind) = after.map_or((Partition(0), None), |(from, lane)| (from, Some(lane)));
         let mut held = Vec::new();
-        for seat in self.seats_of(processor).await? {
-            let mut after: Option<LaneName> = None;
+        for seat in self.seats_of(processor).await?.into_iter().filter(|seat| seat.shard.partition >= from) {
+            let mut after = behind.take();
             while held.len() < limit {
                 let select = LaneSelect::Blocked { kind, after, limit: PAGE.min(limit - held.len()) };
                 let views = self.store.lanes(Lanes { seat, select, siding: 1 }).await?;

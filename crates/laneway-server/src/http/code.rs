@@ -72,6 +72,7 @@ codes! {
     ClaimLost "claim_lost" CONFLICT false "the claim is not the worker's any more",
     JobGone "job_gone" GONE false "the job is forgotten",
     EventTrimmed "event_trimmed" GONE false "the event is gone by retention",
+    PreconditionFailed "precondition_failed" PRECONDITION_FAILED false "it is not as the caller wants it to be",
     BodyTooLarge "body_too_large" PAYLOAD_TOO_LARGE false "the body is too long",
     TooManyEvents "too_many_events" PAYLOAD_TOO_LARGE false "there are too many events in one call",
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE false "the body has another media type",

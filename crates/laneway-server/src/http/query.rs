@@ -34,6 +34,17 @@ impl Query {
         self.0.iter().find(|(given, _)| given == name).map(|(_, value)| &value[..])
     }
 
+    /// A value as text; bytes that are no UTF-8 are in no name.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        self.bytes(name).map(|value| String::from_utf8_lossy(value).into_owned())
+    }
+
+    /// Those of these names that were given, in their order, as a query: the same meaning is always written the same way.
+    pub(super) fn written(&self, names: &[&str]) -> String {
+        let given = names.iter().filter_map(|name| Some(format!("{name}={}", escaped(self.bytes(name)?))));
+        given.collect::<Vec<_>>().join("&")
+    }
+
     /// A value as a number.
     pub(super) fn number<N: std::str::FromStr>(&self, name: &str, limit: &str) -> Result<Option<N>> {
         let Some(value) = self.bytes(name) else { return Ok(None) };
@@ -42,6 +53,19 @@ impl Query {
             .map(Some)
             .map_err(|_| Failure::value(&format!("query {name}"), format!("{text:?}"), limit))
     }
+}
+
+/// Escapes everything but letters, digits, `-`, `.`, `_` and `~`.
+fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        match byte {
+            b'-' | b'.' | b'_' | b'~' => text.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => text.push(char::from(byte)),
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
 }
 
 /// Undoes percent escapes, and `+` for a space.

@@ -8,7 +8,10 @@ use utoipa_axum::routes;
 
 use super::code::Code;
 use super::error::Failure;
-use super::{claims, dead_letters, events, guard, health, jobs, lanes, openapi, processors, streams};
+use super::{
+    claims, dead_letters, events, guard, health, jobs, lane_list, lane_wishes, lanes, openapi, processors,
+    streams,
+};
 use crate::node::Node;
 
 /// Answers every call of the API on this node.
@@ -31,10 +34,11 @@ pub(super) fn calls() -> OpenApiRouter<Node> {
         .routes(routes!(events::append, events::page))
         .routes(routes!(events::one))
         .routes(routes!(lanes::one))
-        .routes(routes!(lanes::pause))
-        .routes(routes!(lanes::resume))
-        .routes(routes!(lanes::retry))
-        .routes(routes!(lanes::skip))
+        .routes(routes!(lane_list::list))
+        .routes(routes!(lane_wishes::pause))
+        .routes(routes!(lane_wishes::resume))
+        .routes(routes!(lane_wishes::retry))
+        .routes(routes!(lane_wishes::skip))
         .routes(routes!(jobs::submit))
         .routes(routes!(jobs::get))
         .routes(routes!(jobs::cancel))

@@ -202,6 +202,9 @@ async fn nouns(provoked: &mut Provoked) {
             "cannot be changed",
         )
         .await;
+    let other = [(http::header::IF_MATCH, "\"999\"")];
+    let (path, says) = ("/v1/streams/orders", "If-Match is \"999\"");
+    provoked.check_with(Method::PUT, path, &other, Some("{}".to_owned()), "precondition_failed", says).await;
     provoked.check(Method::PUT, "/v1/streams/_x", "{}", "invalid_value", "does not begin with _").await;
     let moved = r#"{"stream":"alone","pull":true}"#;
     provoked.check(Method::PUT, "/v1/processors/charge", moved, "processor_conflict", "\"orders\"").await;

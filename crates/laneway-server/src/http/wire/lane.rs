@@ -47,6 +47,7 @@ pub(crate) fn status_of(standing: &ProcessorStanding) -> &'static str {
         Some(Block::Paused { .. }) => "paused",
         Some(Block::Parked { .. }) => "parked",
         Some(Block::Retry { .. }) => "retrying",
+        Some(Block::Diverting { .. }) => "diverting",
         _ if standing.status != SeatStatus::Run => "paused",
         _ if standing.head.is_none() => "idle",
         _ => "waiting",
