@@ -3,6 +3,7 @@
 mod claims;
 mod dead_letters;
 mod events;
+mod follow;
 mod jobs;
 mod lanes;
 mod processors;
@@ -13,8 +14,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
 use http::uri::{Authority, Scheme};
-use http::{Method, Request, StatusCode, Uri};
+use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -22,6 +24,7 @@ use crate::connect::{self, Connections};
 use crate::error::ClientError;
 use crate::seam;
 
+pub use self::follow::{Followed, Following};
 pub use self::jobs::Submission;
 
 /// How long an answer may take, unless it is said: longer than the longest wait that a call can ask the server for.
@@ -140,8 +143,23 @@ impl Client {
         headers: &[(HeaderName, &str)],
         body: Option<Vec<u8>>,
     ) -> Result<Answer, ClientError> {
-        let url = format!("{}{path}", self.address());
-        let mut request = Request::builder().method(method).uri(&url);
+        let answer = async {
+            let (parts, body) = self.begin(method, path, headers, body).await?.into_parts();
+            let body = body.collect().await.map_err(|error| self.unreachable(path, error))?.to_bytes();
+            Ok(Answer { status: parts.status, headers: parts.headers, body })
+        };
+        self.in_time(path, answer).await
+    }
+
+    /// Sends a request and answers the head of what came, with the body still to be read.
+    async fn begin(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(HeaderName, &str)],
+        body: Option<Vec<u8>>,
+    ) -> Result<Response<Incoming>, ClientError> {
+        let mut request = Request::builder().method(method).uri(self.url(path));
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization.clone());
         }
@@ -153,21 +171,31 @@ impl Client {
                 .map_err(|source| ClientError::Header { name: name.clone(), source })?;
             request = request.header(name, value);
         }
-        let unreachable = |source: Box<dyn std::error::Error + Send + Sync>| ClientError::Unreachable {
-            url: url.clone(),
-            source,
-        };
         let body = Full::new(Bytes::from(body.unwrap_or_default()));
         let request =
             request.body(body).map_err(|source| ClientError::Path { path: path.to_owned(), source })?;
-        let answer = async {
-            let answer = self.http.request(request).await.map_err(|error| unreachable(error.into()))?;
-            let (parts, body) = answer.into_parts();
-            let body = body.collect().await.map_err(|error| unreachable(error.into()))?.to_bytes();
-            Ok(Answer { status: parts.status, headers: parts.headers, body })
-        };
+        self.http.request(request).await.map_err(|error| self.unreachable(path, error))
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.address())
+    }
+
+    fn unreachable(
+        &self,
+        path: &str,
+        error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> ClientError {
+        ClientError::Unreachable { url: self.url(path), source: error.into() }
+    }
+
+    async fn in_time<A>(
+        &self,
+        path: &str,
+        answer: impl Future<Output = Result<A, ClientError>>,
+    ) -> Result<A, ClientError> {
         let in_time = seam::within(self.timeout, answer).await;
-        in_time.unwrap_or_else(|| Err(ClientError::TimedOut { url: url.clone(), after: self.timeout }))
+        in_time.unwrap_or_else(|| Err(ClientError::TimedOut { url: self.url(path), after: self.timeout }))
     }
 
     /// Sends what the server does once however often it gets it, and again if the answer is lost.
@@ -210,10 +238,15 @@ impl Answer {
         if self.status.is_success() {
             return Ok(self);
         }
-        Err(match serde_json::from_slice(&self.body) {
+        Err(self.refusal())
+    }
+
+    /// What the server says is wrong.
+    fn refusal(&self) -> ClientError {
+        match serde_json::from_slice(&self.body) {
             Ok(problem) => ClientError::Problem(problem),
             Err(source) => ClientError::Foreign { status: self.status, source },
-        })
+        }
     }
 
     /// The body as a type, unless the answer is an error of the server.

@@ -79,6 +79,6 @@ mod error;
 mod seam;
 pub mod wire;
 
-pub use client::{Answer, Client, Submission};
+pub use client::{Answer, Client, Followed, Following, Submission};
 pub use error::ClientError;
 pub use wire::{Json, Problem};

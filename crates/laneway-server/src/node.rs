@@ -7,7 +7,9 @@ use laneway::Laneway;
 use laneway::engine::handler::Desk;
 use laneway::engine::{DefineError, Engine, Registration};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::http::FOLLOWERS_MAX;
 
 /// What the store keeps of the handler of a processor whose events remote workers claim.
 pub(crate) const PULL: &str = "pull";
@@ -18,6 +20,7 @@ pub(crate) struct Node {
     app: Laneway,
     desks: Arc<Mutex<HashMap<String, Arc<Desk>>>>,
     ending: watch::Receiver<Ending>,
+    followers: Arc<Semaphore>,
 }
 
 /// How far the process is with its end.
@@ -35,7 +38,7 @@ impl Node {
     /// A node; the sender says how far its end is.
     pub(crate) fn new(app: Laneway) -> (Self, watch::Sender<Ending>) {
         let (end, ending) = watch::channel(Ending::Not);
-        (Self { app, desks: Arc::default(), ending }, end)
+        (Self { app, desks: Arc::default(), ending, followers: Arc::new(Semaphore::new(FOLLOWERS_MAX)) }, end)
     }
 
     /// The engine, which handles bytes.
@@ -60,6 +63,11 @@ impl Node {
                 None
             }
         }
+    }
+
+    /// A place among those who follow events; nothing when all are taken.
+    pub(crate) fn follower(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.followers).try_acquire_owned().ok()
     }
 
     /// Whether the process is about to end.

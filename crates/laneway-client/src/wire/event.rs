@@ -116,6 +116,17 @@ impl JobDraft {
     }
 }
 
+/// What an append takes: one event, or an array of up to 1,000.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(untagged)]
+pub enum EventsBody {
+    /// One event.
+    One(Box<EventDraft>),
+    /// Several, appended in this order.
+    Many(Vec<EventDraft>),
+}
+
 /// Where a delayed event waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -149,8 +160,9 @@ pub struct EventReceipt {
     /// Its one name.
     #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// Its partition.
-    pub partition: u32,
+    /// Its partition; nothing for a line that could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<u32>,
     /// Its id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
@@ -172,6 +184,23 @@ pub struct EventReceipt {
     /// Why it was not appended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
+}
+
+/// What became of one line of events.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LineReceipt {
+    /// Which line, from 1; empty lines count and are not answered.
+    pub line: u64,
+    /// What became of its event.
+    #[serde(flatten)]
+    pub receipt: EventReceipt,
+    /// How safe it is: `memory`, `buffered`, `synced` or `replicated(n)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durability: Option<String>,
+    /// Version of the lane's object after the event, when it changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object_version: Option<u64>,
 }
 
 /// What became of an event, in one word.
@@ -262,7 +291,8 @@ pub struct Event {
     /// The job that it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// Where it stands, processor by processor.
+    /// Where it stands, processor by processor; nothing when it is followed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processors: Vec<EventStatus>,
 }
 

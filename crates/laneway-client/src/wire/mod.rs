@@ -16,6 +16,7 @@
 //! ```
 
 mod claim;
+mod cloud_event;
 mod dead;
 mod event;
 mod job;
@@ -29,9 +30,11 @@ pub use claim::{
     Claim, ClaimRequest, ClaimedEvent, Claims, Emission, Extend, ExtendedClaim, ExtendedClaims, Outcome,
     Settle, SettleAnswer, SettleAnswers, Settled, Settlement,
 };
+pub use cloud_event::CloudEvent;
 pub use dead::{DeadAnswer, DeadAnswers, DeadFilter, DeadLetter, DeadLetters, DeadRequest, RedriveTo};
 pub use event::{
-    Appended, AppendedAs, DelayMode, Event, EventDraft, EventPage, EventReceipt, EventStatus, JobDraft,
+    Appended, AppendedAs, DelayMode, Event, EventDraft, EventPage, EventReceipt, EventStatus, EventsBody,
+    JobDraft, LineReceipt,
 };
 pub use job::{BatchedJob, Job, JobReceipt, JobReceipts};
 pub use lane::{

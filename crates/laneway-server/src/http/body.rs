@@ -38,7 +38,15 @@ pub(super) enum Many {
 }
 
 /// The bytes of a body that is JSON, as far as its limits go; nothing if there is none.
-async fn read(headers: &HeaderMap, mut body: Body, max: usize) -> Result<Option<Bytes>> {
+async fn read(headers: &HeaderMap, body: Body, max: usize) -> Result<Option<Bytes>> {
+    let Some(bytes) = bytes(headers, body, max).await? else { return Ok(None) };
+    check_media_type(headers)?;
+    check_depth(&bytes)?;
+    Ok(Some(bytes))
+}
+
+/// The bytes of a body, as far as its limits go; nothing if there is none.
+pub(super) async fn bytes(headers: &HeaderMap, mut body: Body, max: usize) -> Result<Option<Bytes>> {
     let too_large = |told: String| {
         Failure::new(Code::BodyTooLarge, format!("the body has {told} bytes, at most {max} are taken"))
     };
@@ -60,16 +68,11 @@ async fn read(headers: &HeaderMap, mut body: Body, max: usize) -> Result<Option<
             return Err(Failure::new(Code::InvalidJson, format!("the body ended before its end: {error}")));
         }
     };
-    if bytes.is_empty() {
-        return Ok(None);
-    }
-    check_media_type(headers)?;
-    check_depth(&bytes)?;
-    Ok(Some(bytes))
+    Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
 }
 
 /// Reads the rest of a body and keeps nothing of it. A caller that asks before it sends needs only the answer.
-async fn discard(headers: &HeaderMap, mut body: Body) {
+pub(super) async fn discard(headers: &HeaderMap, mut body: Body) {
     if headers.contains_key(EXPECT) {
         return;
     }
@@ -88,11 +91,10 @@ async fn discard(headers: &HeaderMap, mut body: Body) {
 
 /// Only JSON is taken: a foreign page can make a browser send a form or text, and not this.
 fn check_media_type(headers: &HeaderMap) -> Result<()> {
-    let given = headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    let essence = given.as_deref().unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") {
+    if media_type(headers).as_deref() == Some("application/json") {
         return Ok(());
     }
+    let given = headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let given = given.map_or_else(|| "absent".to_owned(), |given| format!("{given:?}"));
     Err(Failure::new(
         Code::UnsupportedMediaType,
@@ -100,8 +102,14 @@ fn check_media_type(headers: &HeaderMap) -> Result<()> {
     ))
 }
 
+/// The media type of a body in lower case, without its parameters.
+pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
+    let given = String::from_utf8_lossy(headers.get(CONTENT_TYPE)?.as_bytes()).to_ascii_lowercase();
+    Some(given.split(';').next().unwrap_or_default().trim().to_owned())
+}
+
 /// Counts brackets outside of texts. Anything that is no JSON is left to the parser.
-fn check_depth(bytes: &[u8]) -> Result<()> {
+pub(super) fn check_depth(bytes: &[u8]) -> Result<()> {
     let (mut depth, mut in_text, mut escaped) = (0usize, false, false);
     for (at, byte) in bytes.iter().enumerate() {
         match byte {
@@ -138,17 +146,22 @@ pub(super) async fn object_up_to<T: DeserializeOwned>(
 
 /// The object or the array of objects of a body.
 pub(super) async fn objects<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<(Vec<T>, Many)> {
-    let Some(bytes) = read(headers, body, BODY_BYTES_MAX).await? else {
-        return Err(Failure::new(
-            Code::InvalidJson,
-            "the body is empty, must be an object or an array of objects",
-        ));
-    };
+    let bytes = read(headers, body, BODY_BYTES_MAX).await?.ok_or_else(empty)?;
     let begins = bytes.iter().copied().find(|byte| !byte.is_ascii_whitespace());
     if begins != Some(b'[') {
         return Ok((vec![parse(&bytes, "")?], Many::One));
     }
-    let entries: Vec<&RawValue> = parse(&bytes, "")?;
+    Ok((array(&bytes)?, Many::Array))
+}
+
+/// There is no body, and there must be one.
+pub(super) fn empty() -> Failure {
+    Failure::new(Code::InvalidJson, "the body is empty, must be an object or an array of objects")
+}
+
+/// The objects of an array.
+pub(super) fn array<T: DeserializeOwned>(bytes: &[u8]) -> Result<Vec<T>> {
+    let entries: Vec<&RawValue> = parse(bytes, "")?;
     if entries.len() > EVENTS_MAX {
         let detail = format!("the call has {} events, at most {EVENTS_MAX} are taken", entries.len());
         return Err(Failure::new(Code::TooManyEvents, detail));
@@ -156,16 +169,15 @@ pub(super) async fn objects<T: DeserializeOwned>(headers: &HeaderMap, body: Body
     if entries.is_empty() {
         return Err(Failure::value("the array", "empty", format!("1 to {EVENTS_MAX} objects")));
     }
-    let parsed: Result<Vec<T>> = entries
+    let parsed = entries
         .iter()
         .enumerate()
-        .map(|(index, entry)| parse(entry.get().as_bytes(), &format!("event {index}: ")))
-        .collect();
-    Ok((parsed?, Many::Array))
+        .map(|(index, entry)| parse(entry.get().as_bytes(), &format!("event {index}: ")));
+    parsed.collect()
 }
 
 /// Parses JSON; what is wrong is told with its field, and an unknown field with the nearest known one.
-fn parse<'de, T: Deserialize<'de>>(bytes: &'de [u8], place: &str) -> Result<T> {
+pub(super) fn parse<'de, T: Deserialize<'de>>(bytes: &'de [u8], place: &str) -> Result<T> {
     let mut source = serde_json::Deserializer::from_slice(bytes);
     let wrong = |path: &str, error: &serde_json::Error| {
         let mut told = error.to_string();

@@ -80,6 +80,7 @@ codes! {
     Internal "internal" INTERNAL_SERVER_ERROR false "something is broken here",
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "the server is about to end",
     ClaimUndecided "claim_undecided" SERVICE_UNAVAILABLE true "nobody has decided about the claim yet",
+    TooManyFollowers "too_many_followers" SERVICE_UNAVAILABLE true "too many follow events here",
     StoreUnavailable "store_unavailable" SERVICE_UNAVAILABLE true "the store gives no answer",
     StoreDown "store_down" SERVICE_UNAVAILABLE false "the store needs mending",
     StoreFull "store_full" INSUFFICIENT_STORAGE true "the store is full",

@@ -40,6 +40,11 @@ impl Failure {
         Self::new(Code::InvalidValue, format!("{field} is {value}, must be {limit}"))
     }
 
+    /// The failure of one event of several.
+    pub(super) fn at(self, index: usize) -> Self {
+        Self { detail: format!("event {index}: {}", self.detail), ..self }
+    }
+
     /// Streams of that name are written by Laneway itself: what is read there must be true.
     pub(super) fn own_stream(field: &str, stream: &str) -> Result<()> {
         if stream.starts_with('_') {

@@ -1,34 +1,46 @@
 //! Events: append them, read them back.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use laneway::core::store::Receipt;
 use laneway::core::{StoreError, StreamInfo};
-use laneway::engine::log::{AppendError, Sent};
+use laneway::engine::log::{AppendError, Appending};
 use laneway::engine::observe::{EventView, LookError};
 use laneway::{EventId, Partition, Ref};
-use laneway_client::wire::{self, AppendedAs};
+use laneway_client::wire;
 
 use super::answer::Json;
 use super::body::Many;
 use super::code::Code;
 use super::error::{Failure, Result};
 use super::query::Query;
-use super::{body, wire as convert};
+use super::receipt::receipt;
+use super::{append_lines, body, cloud_events, follow, follow_wish, lines, wire as convert};
 use crate::node::Node;
 
 /// Most events of a page, and how many there are unless it is said.
 const PAGE_MAX: usize = 1_000;
 const PAGE: usize = 100;
 
-/// Appends one event or an array of them. Those of one partition are appended together or not at all.
+/// Appends events. Those of one partition are appended together or not at all, except lines, of which each stands alone.
+///
+/// The body is one event, an array of up to 1,000, or CloudEvents 1.0 (one, a batch, or one in headers with its data as the
+/// body). With `application/x-ndjson` it is one event per line, as many as there are: every line is answered as soon as it
+/// is durable, so read the answers while you send.
 #[utoipa::path(
     post, path = "/v1/streams/{stream}/events", tag = "events",
     params(("stream" = String, Path, description = "the stream's name")),
-    request_body(content = wire::EventDraft, description = "one event, or an array of up to 1,000"),
+    request_body(content(
+        (wire::EventsBody = "application/json"),
+        (wire::EventDraft = "application/x-ndjson"),
+        (wire::CloudEvent = "application/cloudevents+json"),
+        (Vec<wire::CloudEvent> = "application/cloudevents-batch+json"),
+    ), description = "one event, an array of up to 1,000, lines of events, or CloudEvents"),
     responses(
+        (status = 200, content((wire::LineReceipt = "application/x-ndjson")), description = "lines: one answer per line"),
         (status = 201, body = wire::Appended, description = "all were appended, or had been before"),
         (status = 207, body = wire::Appended, description = "some were not; each says why"),
     ),
@@ -39,11 +51,29 @@ pub(super) async fn append(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response> {
+    let media_type = body::media_type(&headers);
+    if cloud_events::is_meant(media_type.as_deref(), &headers) {
+        let (drafts, many) = cloud_events::read(media_type.as_deref(), &headers, body).await?;
+        stream_info(&node, &stream).await?;
+        return append_all(&node, &stream, Appending { drafts, object: None }, many).await;
+    }
+    if media_type.as_deref() == Some(lines::MEDIA_TYPE) {
+        let info = stream_info(&node, &stream).await?;
+        return Ok(append_lines::answer(node, &info, headers, body));
+    }
     let (events, many) = body::objects(&headers, body).await?;
-    Failure::own_stream("stream", &stream)?;
-    let mode = node.engine().catalogue().stream(&stream).await?.settings.mode;
-    let appending = convert::appending(events, mode)?;
-    let sent = node.engine().producer().append(&stream, appending).await.map_err(|error| match error {
+    let mode = stream_info(&node, &stream).await?.settings.mode;
+    append_all(&node, &stream, convert::appending(events, mode)?, many).await
+}
+
+/// The stream that is appended to.
+async fn stream_info(node: &Node, stream: &str) -> Result<Arc<StreamInfo>> {
+    Failure::own_stream("stream", stream)?;
+    Ok(node.engine().catalogue().stream(stream).await?)
+}
+
+async fn append_all(node: &Node, stream: &str, appending: Appending, many: Many) -> Result<Response> {
+    let sent = node.engine().producer().append(stream, appending).await.map_err(|error| match error {
         // A single event has no number that anybody gave it.
         AppendError::Refused { refusal, .. } if many == Many::One => refusal.into(),
         error => Failure::from(error),
@@ -55,7 +85,7 @@ pub(super) async fn append(
         .filter_map(|sent| sent.receipt.as_ref().err().map(|error| Failure::from(&**error)))
         .collect();
     let all_failed = failed.len() == sent.len();
-    let events: Vec<wire::EventReceipt> = sent.into_iter().map(|sent| receipt(&stream, sent)).collect();
+    let events: Vec<wire::EventReceipt> = sent.into_iter().map(|sent| receipt(stream, sent)).collect();
     if let Some(first) = failed.first()
         && all_failed
     {
@@ -67,73 +97,38 @@ pub(super) async fn append(
     Ok((status, Json(wire::Appended { events, durability, object_version })).into_response())
 }
 
-fn receipt(stream: &str, sent: Sent) -> wire::EventReceipt {
-    let mut told = wire::EventReceipt {
-        append: AppendedAs::New,
-        reference: None,
-        partition: sent.partition.0,
-        id: None,
-        prev: None,
-        seq: None,
-        timer: None,
-        due_at: None,
-        newest_generation: None,
-        problem: None,
-    };
-    match sent.receipt {
-        Ok(receipt) => place(&mut told, stream, sent.partition, &receipt),
-        Err(error) => {
-            let conflict = matches!(*error, StoreError::Conflict(_));
-            told.append = if conflict { AppendedAs::Conflict } else { AppendedAs::Refused };
-            told.problem = Some(Failure::from(&*error).problem());
-        }
-    }
-    told
-}
-
-/// Where the event is, or was at its first append.
-fn place(told: &mut wire::EventReceipt, stream: &str, partition: Partition, receipt: &Receipt) {
-    match receipt {
-        Receipt::New { id, prev, seq, .. } => {
-            told.reference = Some(convert::reference(stream, partition, *id));
-            told.id = Some(id.0);
-            told.prev = prev.map(|prev| prev.0);
-            told.seq = seq.map(|seq| seq.0);
-        }
-        Receipt::Duplicate { first } => {
-            if let Some(first) = first {
-                place(told, stream, partition, first);
-            }
-            told.append = AppendedAs::Duplicate;
-        }
-        Receipt::Stale { generation, .. } => {
-            told.append = AppendedAs::Stale;
-            told.newest_generation = Some(*generation);
-        }
-        Receipt::Scheduled { ticket, due_at, .. } => {
-            told.append = AppendedAs::Scheduled;
-            told.timer = Some(*ticket);
-            told.due_at = Some(convert::date_of(*due_at));
-        }
-    }
-}
-
-/// Events of one partition after an id, in order, with their status per processor.
+/// Events of one partition after an id, in order, with their status per processor; or, with `Accept: text/event-stream`,
+/// events as they come.
+///
+/// A follower gets every event of one partition, of all partitions or of one lane, each with an `id` that carries its place:
+/// whoever comes back with the last one as `Last-Event-ID` goes on there. Events of type `trimmed` say that what came next
+/// went by retention, `dropped` that the follower took nothing for too long, `end` why it is over.
 #[utoipa::path(
     get, path = "/v1/streams/{stream}/events", tag = "events",
     params(
         ("stream" = String, Path, description = "the stream's name"),
-        ("partition" = u32, Query, description = "which partition"),
-        ("after" = Option<u64>, Query, description = "begin after this id; default 0"),
-        ("limit" = Option<usize>, Query, description = "at most so many, 1 to 1,000; default 100"),
+        ("partition" = Option<u32>, Query, description = "which partition; a follower without one gets all"),
+        ("after" = Option<String>, Query, description = "begin after this id; default 0. A follower begins with what comes from now on unless it says where: with an id of one partition, with 0, or with the id of an event that was followed"),
+        ("limit" = Option<usize>, Query, description = "page: at most so many, 1 to 1,000; default 100"),
+        ("key" = Option<String>, Query, description = "follower: only events of the lane with this key"),
+        ("key_b64" = Option<String>, Query, description = "follower: the key in base64, when it is no UTF-8"),
+        ("heartbeat" = Option<String>, Query, description = "follower: how often something is sent when nothing comes, 1s to 1m; default 15s"),
+        ("Last-Event-ID" = Option<String>, Header, description = "follower: the last id that was seen; goes before `after`"),
+        ("Accept" = Option<String>, Header, description = "`text/event-stream` to follow"),
     ),
-    responses((status = 200, body = wire::EventPage)),
+    responses((status = 200, content((wire::EventPage = "application/json"), (String = "text/event-stream")))),
 )]
 pub(super) async fn page(
     State(node): State<Node>,
     Path(stream): Path<String>,
+    headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Result<Json<wire::EventPage>> {
+) -> Result<Response> {
+    if follow::is_meant(&headers) {
+        let info = node.engine().catalogue().stream(&stream).await?;
+        let wish = follow_wish::read(&node, &info, query.as_deref(), &headers).await?;
+        return follow::answer(&node, &info, wish);
+    }
     let query = Query::read(query.as_deref(), &["partition", "after", "limit"])?;
     let info = node.engine().catalogue().stream(&stream).await?;
     let limits = format!("0 to {}", info.settings.partitions - 1);
@@ -149,7 +144,7 @@ pub(super) async fn page(
     let page = node.engine().looker().events(&stream, partition, EventId(after), limit).await?;
     let next = Some(page.after).filter(|after| *after < page.head).map(|after| after.0);
     let events = page.events.iter().map(convert::event).collect();
-    Ok(Json(wire::EventPage { events, head: page.head.0, next }))
+    Ok(Json(wire::EventPage { events, head: page.head.0, next }).into_response())
 }
 
 /// One event, with its status per processor.
@@ -186,7 +181,7 @@ pub(super) async fn found(node: &Node, reference: &Ref) -> Result<EventView> {
     }
 }
 
-fn partition_of(info: &StreamInfo, field: &str, number: u32) -> Result<Partition> {
+pub(super) fn partition_of(info: &StreamInfo, field: &str, number: u32) -> Result<Partition> {
     let partitions = info.settings.partitions;
     if number >= partitions {
         return Err(Failure::value(field, number, format!("0 to {}", partitions - 1)));

@@ -5,12 +5,17 @@
 //! to statuses, `openapi` the description made from all of it.
 
 mod answer;
+mod append_lines;
 mod body;
 mod claims;
+mod cloud_events;
 mod code;
 mod dead_letters;
 mod error;
 mod events;
+mod follow;
+mod follow_place;
+mod follow_wish;
 mod guard;
 mod health;
 mod job_view;
@@ -19,15 +24,18 @@ mod lane_filter;
 mod lane_list;
 mod lane_wishes;
 mod lanes;
+mod lines;
 mod matching;
 mod openapi;
 mod paging;
 mod prefer;
 mod processors;
 mod query;
+mod receipt;
 mod router;
 mod streams;
 mod wire;
 
 pub(crate) use error::chain;
+pub(crate) use follow::FOLLOWERS_MAX;
 pub(crate) use router::router;

@@ -43,7 +43,7 @@ async fn odd_keys_have_lanes_of_their_own_and_come_back_as_they_were() {
         assert_eq!((lane.key.as_ref(), lane.key_b64.as_ref()), (text.as_ref(), base64.as_ref()), "{key:?}");
         assert_eq!((lane.last_seq, lane.pending), (2, 2), "{key:?}");
         let receipt = &appended.events[1];
-        let event = client.event("odd", receipt.partition, receipt.id.unwrap()).await.unwrap();
+        let event = client.event("odd", receipt.partition.unwrap(), receipt.id.unwrap()).await.unwrap();
         assert_eq!((event.key, event.key_b64, event.seq), (text.clone(), base64.clone(), Some(2)), "{key:?}");
         let wish = ClaimRequest { wait: Some("20s".to_owned()), ..ClaimRequest::default() };
         let claim = client.claim("work", &wish).await.unwrap().claims.remove(0);

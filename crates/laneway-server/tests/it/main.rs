@@ -2,14 +2,19 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod claims;
+mod cloud_events;
 mod config;
 mod dev;
 mod errors;
 mod exec;
+mod follow;
 mod http_calls;
 mod keys;
+mod lanes;
+mod lines;
 mod operations;
 mod order;
 mod program;
+mod raw;
 mod seam;
 mod serve;

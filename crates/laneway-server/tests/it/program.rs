@@ -99,6 +99,13 @@ impl Program {
         Client::new(&self.address).unwrap()
     }
 
+    /// Bytes of memory that it has.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
+    }
+
     /// All it has said so far.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.lines.lock().clone()

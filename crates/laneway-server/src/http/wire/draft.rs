@@ -20,7 +20,7 @@ const DEDUP_WINDOW: Duration = Duration::from_secs(24 * 3_600);
 /// Events of one call to a stream of this mode, and the object that changes with them.
 pub(crate) fn appending(events: Vec<EventDraft>, mode: Mode) -> Result<Appending> {
     let several = events.len() > 1;
-    let at = |index, failure| if several { at(index, failure) } else { failure };
+    let at = |index, failure: Failure| if several { failure.at(index) } else { failure };
     let mut objects = events.iter().enumerate().filter(|(_, event)| event.object.is_some());
     let object = objects.next().map(|(_, event)| event).map(object).transpose()?;
     if let Some((index, _)) = objects.next() {
@@ -43,10 +43,6 @@ pub(crate) fn appending(events: Vec<EventDraft>, mode: Mode) -> Result<Appending
 /// A version is expected of an object that is not there.
 pub(crate) fn expects_no_object() -> Failure {
     Failure::value("expect_object_version", "set", "absent unless object is set")
-}
-
-fn at(index: usize, failure: Failure) -> Failure {
-    Failure { detail: format!("event {index}: {}", failure.detail), ..failure }
 }
 
 fn object(event: &EventDraft) -> Result<ObjectWrite> {

@@ -1,5 +1,6 @@
 //! The only conversion between what is sent and what is inside: one file per noun.
 
+mod cloud_event;
 mod draft;
 mod event;
 mod key;
@@ -12,6 +13,7 @@ mod time;
 
 pub(super) use laneway::core::period::text as length_text;
 
+pub(super) use cloud_event::{cloud_event, with_data};
 pub(super) use draft::{appending, draft, expects_no_object};
 pub(super) use event::{claimed, event, kind, reference};
 pub(super) use key::{Named, key, named};
