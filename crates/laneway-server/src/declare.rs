@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
+use laneway::engine::handler::Handler;
 use laneway::engine::log::CatalogueError;
 use laneway::engine::{Engine, Registration};
 
-use crate::dev::Exec;
+use crate::handlers::{Exec, Pipe, Secret, Web, WebTarget};
 use crate::node::PULL;
-use crate::settings::{Processor, ProcessorHandler, Schedule, Settings, Stream};
+use crate::settings::{Processor, ProcessorHandler, Schedule, SecretPlace, Settings, Stream};
 
 /// Why something of the file cannot be.
 #[derive(Debug, thiserror::Error)]
@@ -17,10 +18,11 @@ use crate::settings::{Processor, ProcessorHandler, Schedule, Settings, Stream};
 pub(crate) struct DeclareError {
     kind: &'static str,
     name: String,
-    source: Box<dyn std::error::Error + Send + Sync>,
+    source: Failed,
 }
 
-type Told = Result<&'static str, Box<dyn std::error::Error + Send + Sync>>;
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+type Told = Result<&'static str, Failed>;
 
 /// Makes all of it, in the order in which it needs each other, and says on stderr what was done.
 pub(crate) async fn declare(engine: &Engine, settings: &Settings) -> Result<(), DeclareError> {
@@ -84,23 +86,48 @@ async fn processor(engine: &Engine, wanted: &Processor) -> Told {
         // Where it began is history, and stays what it was unless it is said again.
         registration.settings.start = began;
     }
-    match &wanted.handler {
-        ProcessorHandler::Exec(command) => {
-            registration.handler = "exec".into();
-            let exec = Exec::new(command.clone(), wanted.settings.timeout)?;
-            engine.process_as(registration, Arc::new(exec)).await?;
+    let is_new = there.is_none();
+    start(engine, registration, &wanted.handler).await?;
+    Ok(if is_new { "made" } else { "goes on" })
+}
+
+/// Runs a processor with its handler.
+async fn start(
+    engine: &Engine,
+    mut registration: Registration,
+    handler: &ProcessorHandler,
+) -> Result<(), Failed> {
+    let timeout = registration.settings.timeout;
+    let (word, handler): (&str, Arc<dyn Handler>) = match handler {
+        ProcessorHandler::Exec(command) => ("exec", Arc::new(Exec::new(command.clone(), timeout)?)),
+        ProcessorHandler::Pipe(command) => ("pipe", Arc::new(Pipe::new(command.clone(), timeout)?)),
+        ProcessorHandler::Web { url, secret } => {
+            let secret = secret.as_ref().map(secret_at).transpose()?;
+            ("http", Arc::new(Web::new(WebTarget { url: url.clone(), secret })?))
         }
         ProcessorHandler::Pull => {
             registration.handler = PULL.into();
             engine.process_at_desk_as(registration).await?;
+            return Ok(());
         }
+    };
+    registration.handler = word.into();
+    Ok(engine.process_as(registration, handler).await?)
+}
+
+/// Reads a secret from where it is kept.
+fn secret_at(place: &SecretPlace) -> Result<Secret, String> {
+    let (kept, name) = match place {
+        SecretPlace::File(path) => {
+            (std::fs::read_to_string(path).map_err(|error| error.to_string()), path.display().to_string())
+        }
+        SecretPlace::Variable(name) => (std::env::var(name).map_err(|error| error.to_string()), name.clone()),
+    };
+    let secret = kept.map_err(|error| format!("its secret in {name}: {error}"))?;
+    if secret.trim().is_empty() {
+        return Err(format!("its secret in {name} is empty"));
     }
-    Ok(match (there, &wanted.handler) {
-        (None, ProcessorHandler::Exec(_)) => "made, runs a command per event",
-        (Some(_), ProcessorHandler::Exec(_)) => "goes on, runs a command per event",
-        (None, ProcessorHandler::Pull) => "made, waits for workers",
-        (Some(_), ProcessorHandler::Pull) => "goes on, waits for workers",
-    })
+    Ok(Secret::new(secret.trim()))
 }
 
 async fn schedule(engine: &Engine, wanted: &Schedule) -> Told {

@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod declare;
 mod dev;
+mod handlers;
 mod http;
 mod nearest;
 mod node;

@@ -23,6 +23,7 @@ pub(crate) async fn call(
 ) -> Vec<LaneAnswer> {
     let lanes = run.lanes.len();
     let cancel = run.cancel.clone();
+    let grace = handler.grace();
     let failed = |error: String| vec![LaneAnswer::failed(error, Retry::ByPolicy); lanes];
     let mut called = match catch_unwind(AssertUnwindSafe(|| handler.call(run))) {
         Ok(running) => AssertUnwindSafe(running).catch_unwind(),
@@ -33,7 +34,7 @@ pub(crate) async fn call(
         return fit(answers.unwrap_or_else(|panic| failed(panic_words(&*panic))), lanes);
     }
     // In a box of its own: what is seldom needed must not make every run large.
-    let ended = Box::pin(until_ended(env, called, &cancel, timeout)).await;
+    let ended = Box::pin(until_ended(env, called, &cancel, timeout, grace)).await;
     fit(ended.unwrap_or_else(failed), lanes)
 }
 
@@ -43,14 +44,15 @@ async fn until_ended(
     called: impl Future<Output = std::thread::Result<Vec<LaneAnswer>>>,
     cancel: &CancelToken,
     timeout: Option<Duration>,
+    grace: Duration,
 ) -> Result<Vec<LaneAnswer>, String> {
     let stopped = async {
         cancel.cancelled().await;
-        env.sleep(STOP_GRACE).await;
+        env.sleep(STOP_GRACE.max(grace)).await;
     };
     let timed_out = async {
         match timeout {
-            Some(timeout) => env.sleep(timeout).await,
+            Some(timeout) => env.sleep(timeout + grace).await,
             None => std::future::pending().await,
         }
     };

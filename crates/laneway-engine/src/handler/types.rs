@@ -19,6 +19,12 @@ use super::progress::Progress;
 pub trait Handler: Send + Sync + 'static {
     /// Runs events. The future is dropped when the run is out of time or was cancelled and did not stop.
     fn call(&self, run: Run) -> Running;
+
+    /// How long it may take beyond its deadline, or after it was asked to stop: for one that ends its work itself and
+    /// waits for that, such as a process. Default: nothing beyond the deadline.
+    fn grace(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// A handler at work.

@@ -9,7 +9,8 @@ use laneway::engine::{Engine, Registration};
 
 use super::run::CommandError;
 use super::serve::listen;
-use crate::dev::{Banner, Demo, Exec, RunLines, empty_folder, policy};
+use crate::dev::{Banner, Demo, RunLines, empty_folder, policy};
+use crate::handlers::Exec;
 use crate::node::resume_pull;
 use crate::serve::serve;
 use crate::settings::{Dev, Handler};

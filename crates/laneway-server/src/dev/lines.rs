@@ -57,6 +57,10 @@ impl RunLines {
 }
 
 impl Handler for RunLines {
+    fn grace(&self) -> Duration {
+        self.inner.grace()
+    }
+
     fn call(&self, run: Run) -> Running {
         let named: Vec<Named> = run
             .lanes

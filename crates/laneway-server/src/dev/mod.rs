@@ -1,14 +1,11 @@
-//! What `laneway dev` adds: its words, its built-in handler, a command as handler, and a line per start and end of a run.
+//! What `laneway dev` adds: its words, its built-in handler, and a line per start and end of a run.
 
 mod banner;
 mod demo;
-mod exec;
 mod folder;
 mod lines;
-mod process;
 
 pub(crate) use banner::Banner;
 pub(crate) use demo::{Demo, policy};
-pub(crate) use exec::Exec;
 pub(crate) use folder::empty_folder;
 pub(crate) use lines::RunLines;

@@ -20,7 +20,7 @@ use crate::seam;
 /// Longest body in bytes.
 pub(super) const BODY_BYTES_MAX: usize = 1 << 20;
 /// Longest body of a settle: the largest result there may be, and as much as any other body around it.
-pub(super) const SETTLE_BYTES_MAX: usize = laneway::core::limits::RESULT_BYTES_MAX + BODY_BYTES_MAX;
+pub(crate) const SETTLE_BYTES_MAX: usize = laneway::core::limits::RESULT_BYTES_MAX + BODY_BYTES_MAX;
 /// How much of a body that is too long is still read, and for how long: a connection that is closed while its caller sends
 /// takes the answer with it.
 const DISCARDED_BYTES_MAX: usize = 64 << 20;

@@ -16,13 +16,13 @@ use super::answer;
 use super::code::Code;
 
 /// Answer of every call.
-pub(super) type Result<T, E = Failure> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Why a call was not done.
 #[derive(Debug, Clone)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     pub(super) code: Code,
-    pub(super) detail: String,
+    pub(crate) detail: String,
     /// What became of each event, when a call had several and none was appended.
     pub(super) events: Option<Vec<laneway_client::wire::EventReceipt>>,
 }

@@ -34,8 +34,9 @@ mod query;
 mod receipt;
 mod router;
 mod streams;
-mod wire;
+pub(crate) mod wire;
 
+pub(crate) use body::SETTLE_BYTES_MAX;
 pub(crate) use error::chain;
 pub(crate) use follow::FOLLOWERS_MAX;
 pub(crate) use router::router;

@@ -28,7 +28,7 @@ const EXAMPLE: &str = r#"
 # [[processor]]
 # name = "charge"
 # stream = "orders"
-# exec = ["./charge.sh"]        # or: pull = true
+# exec = ["./charge.sh"]        # or: http = "http://127.0.0.1:9000/charge", or: pull = true
 # concurrency = 64
 # timeout = "30s"
 # retry = { max_attempts = 5, backoff = "1s", backoff_max = "5m" }

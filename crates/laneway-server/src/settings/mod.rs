@@ -34,5 +34,5 @@ pub(crate) use describe::template;
 pub(crate) use dev::{Dev, Handler};
 pub(crate) use flags::Flags;
 pub(crate) use load::{Environment, Faults, Loaded, Sources, load};
-pub(crate) use sections::{Processor, ProcessorHandler, Schedule, Stream};
+pub(crate) use sections::{Processor, ProcessorHandler, Schedule, SecretPlace, Stream};
 pub(crate) use table::Settings;

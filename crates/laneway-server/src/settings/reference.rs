@@ -74,7 +74,7 @@ fn reference() -> String {
          as it is.",
     ));
     text.push_str(&list::<Processor>(
-        "A processor that this server runs, with one handler: `exec` or `pull`.",
+        "A processor that this server runs, with one handler: `exec`, `http` or `pull`. `docs/reference/handlers.md` says what each is given and answers.",
     ));
     text.push_str(&list::<Schedule>(
         "Events that send themselves. One that somebody paused stays paused over a restart.",

@@ -64,6 +64,14 @@ pub(crate) fn answer(settlement: &Settlement, events: &[EventId]) -> Result<Lane
     })
 }
 
+/// Refuses emits to streams that only Laneway itself writes.
+pub(crate) fn own_streams(answer: LaneAnswer) -> Result<LaneAnswer> {
+    for emission in answer.done.iter().flat_map(|done| &done.emits) {
+        Failure::own_stream("emit.stream", &emission.stream)?;
+    }
+    Ok(answer)
+}
+
 /// How many events are done, from the first on.
 fn done_count(settlement: &Settlement, events: &[EventId]) -> Result<usize> {
     let Some(through) = settlement.through else {

@@ -5,7 +5,7 @@ mod schedule;
 mod section;
 mod stream;
 
-pub(crate) use processor::{Processor, ProcessorHandler};
+pub(crate) use processor::{Processor, ProcessorHandler, SecretPlace};
 pub(crate) use schedule::Schedule;
 pub(super) use section::Section;
 pub(crate) use stream::Stream;

@@ -1,5 +1,6 @@
 //! `[[processor]]`: a processor that this server runs, with its handler.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use laneway::StartAt;
@@ -9,7 +10,7 @@ use laneway::engine::{Batch, ProcessorSettings};
 use serde_json::Value;
 
 use super::section::{Section, absent, own_name};
-use crate::settings::field::{Field, Form, choice, length, list, number, put, put_some, yes_no};
+use crate::settings::field::{Field, Form, choice, length, list, number, put, put_some, text, yes_no};
 
 /// A processor as the file wants it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +32,26 @@ pub(crate) struct Processor {
 pub(crate) enum ProcessorHandler {
     /// A command, started for every event.
     Exec(Vec<String>),
+    /// A command that is kept, and talks in lines.
+    Pipe(Vec<String>),
+    /// A web endpoint.
+    Web {
+        /// Where to post.
+        url: http::Uri,
+        /// What calls are signed with.
+        secret: Option<SecretPlace>,
+    },
     /// Remote workers, which claim them.
     Pull,
+}
+
+/// Where a secret is to be found: it is never in the file itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SecretPlace {
+    /// In this file, without white space around it.
+    File(PathBuf),
+    /// In this variable of the environment.
+    Variable(String),
 }
 
 /// The same while it is read.
@@ -41,12 +60,23 @@ pub(crate) struct RawProcessor {
     name: String,
     stream: String,
     exec: Option<Vec<String>>,
+    mode: ExecMode,
+    http: Option<http::Uri>,
+    secret: Option<SecretPlace>,
     pull: bool,
     settings: ProcessorSettings,
     start: Option<StartAt>,
     batch_over: Option<Over>,
     batch_max: Option<usize>,
     batch_within: Option<Duration>,
+}
+
+/// How a command is used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum ExecMode {
+    #[default]
+    Once,
+    Pipe,
 }
 
 /// What a batch gathers.
@@ -89,6 +119,38 @@ impl Section for Processor {
             default: None,
             about: "A program and its arguments that run every event.",
             read: |to, value| put_some(&mut to.exec, command(value)),
+        },
+        Field {
+            path: "exec_mode",
+            form: Form::Choice(&["once", "pipe"]),
+            default: Some("once"),
+            about: "Whether the program is started for every event, or kept and given events as lines of JSON.",
+            read: |to, value| {
+                put(&mut to.mode, choice(value, &[("once", ExecMode::Once), ("pipe", ExecMode::Pipe)]))
+            },
+        },
+        Field {
+            path: "http",
+            form: Form::Text("URL"),
+            default: None,
+            about: "A web endpoint that gets every event as a POST.",
+            read: |to, value| put_some(&mut to.http, url(value)),
+        },
+        Field {
+            path: "http_secret_file",
+            form: Form::Text("FILE"),
+            default: None,
+            about: "A file with the secret that calls of `http` are signed with. Default: they are not signed.",
+            read: |to, value| {
+                put_some(&mut to.secret, text(value).map(|file| SecretPlace::File(file.into())))
+            },
+        },
+        Field {
+            path: "http_secret_env",
+            form: Form::Text("VARIABLE"),
+            default: None,
+            about: "A variable with the secret that calls of `http` are signed with. Default: they are not signed.",
+            read: |to, value| put_some(&mut to.secret, text(value).map(SecretPlace::Variable)),
         },
         Field {
             path: "pull",
@@ -208,10 +270,7 @@ impl Section for Processor {
         let mut faults = absent(&[("name", !raw.name.is_empty()), ("stream", !raw.stream.is_empty())]);
         let handler = keep(handler(&raw), &mut faults);
         let batch = keep(batch(&raw), &mut faults);
-        if handler == Some(ProcessorHandler::Pull) && raw.batch_over.is_some() {
-            let words = "batch is not for pull: each worker says with max_events of its claim how many events it takes";
-            faults.push(words.to_owned());
-        }
+        faults.extend(handler.as_ref().and_then(|handler| no_batch(handler, raw.batch_over)));
         let start = raw.start.unwrap_or(StartAt::Beginning);
         let settings = ProcessorSettings { batch: batch.unwrap_or_default(), start, ..raw.settings };
         if let Err(refusals) = settings.check() {
@@ -233,15 +292,44 @@ fn keep<A>(checked: Result<A, String>, faults: &mut Vec<String>) -> Option<A> {
 
 /// Exactly one of the forms that a handler can have.
 fn handler(raw: &RawProcessor) -> Result<ProcessorHandler, String> {
-    let exec = raw.exec.clone().map(ProcessorHandler::Exec);
-    let forms: Vec<ProcessorHandler> =
-        exec.into_iter().chain(raw.pull.then_some(ProcessorHandler::Pull)).collect();
-    match forms.len() {
-        1 => forms.into_iter().next().ok_or_else(String::new),
-        count => {
-            Err(format!("has {count} handlers, must have one: exec = [\"./handler.sh\"], or pull = true"))
+    let exec = raw.exec.clone().map(|command| match raw.mode {
+        ExecMode::Pipe => ProcessorHandler::Pipe(command),
+        ExecMode::Once => ProcessorHandler::Exec(command),
+    });
+    let web = raw.http.clone().map(|url| ProcessorHandler::Web { url, secret: raw.secret.clone() });
+    let pull = raw.pull.then_some(ProcessorHandler::Pull);
+    let mut forms: Vec<ProcessorHandler> = exec.into_iter().chain(web).chain(pull).collect();
+    for (field, is_set, needs) in [
+        ("exec_mode", raw.mode == ExecMode::Pipe, raw.exec.is_some()),
+        ("http_secret", raw.secret.is_some(), raw.http.is_some()),
+    ] {
+        if is_set && !needs {
+            return Err(format!(
+                "{field} does nothing without {}",
+                field.split('_').next().unwrap_or_default()
+            ));
         }
     }
+    match (forms.pop(), forms.len()) {
+        (Some(form), 0) => Ok(form),
+        (last, more) => Err(format!(
+            "has {} handlers, must have one: exec = [\"./handler.sh\"], http = \"http://127.0.0.1:9000/\", or pull = true",
+            more + usize::from(last.is_some())
+        )),
+    }
+}
+
+/// Why this handler cannot have batches, if it cannot.
+fn no_batch(handler: &ProcessorHandler, over: Option<Over>) -> Option<String> {
+    let words = match (handler, over?) {
+        (ProcessorHandler::Pull, _) => {
+            "pull: each worker says with max_events of its claim how many events it takes"
+        }
+        (ProcessorHandler::Exec(_), _) => "a command per event: say exec_mode = \"pipe\"",
+        (ProcessorHandler::Web { .. }, Over::Lane) => "http: every event is a call",
+        (ProcessorHandler::Web { .. }, Over::Lanes) | (ProcessorHandler::Pipe(_), _) => return None,
+    };
+    Some(format!("batch is not for {words}"))
 }
 
 fn batch(raw: &RawProcessor) -> Result<Batch, String> {
@@ -266,6 +354,15 @@ fn command(value: &Value) -> Result<Vec<String>, String> {
         return Err(wrong());
     }
     Ok(words)
+}
+
+fn url(value: &Value) -> Result<http::Uri, String> {
+    let url: Option<http::Uri> = value.as_str().and_then(|text| text.parse().ok());
+    let url = url.filter(|url| matches!(url.scheme_str(), Some("http" | "https")) && url.host().is_some());
+    let url = url.filter(|url| url.authority().is_some_and(|authority| !authority.as_str().contains('@')));
+    url.ok_or_else(|| {
+        "must be an address such as \"http://127.0.0.1:9000/charge\", without a user".to_owned()
+    })
 }
 
 fn start(value: &Value) -> Result<StartAt, String> {

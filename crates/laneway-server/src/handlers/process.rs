@@ -22,7 +22,7 @@ pub(super) const STDOUT_BYTES_MAX: usize = laneway::core::limits::RESULT_BYTES_M
 /// The end of what it says on stderr that is kept with a failure.
 const STDERR_BYTES_KEPT: usize = 2 << 10;
 /// How long a group may take to end after it was asked to, unless it is said.
-const GRACE: Duration = Duration::from_secs(5);
+pub(super) const GRACE: Duration = Duration::from_secs(5);
 /// How long its output is read on after its end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Everything a handler is told through its environment.
@@ -58,10 +58,14 @@ pub(super) struct Process {
 }
 
 /// A process group. What is left of it ends with this.
-struct Group(Option<Pid>);
+pub(super) struct Group(Option<Pid>);
 
 impl Group {
-    fn signal(&self, signal: Signal) {
+    fn of(child: &Child) -> Self {
+        Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)))
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
         if let Some(group) = self.0
             && let Err(error) = kill_process_group(group, signal)
             && error != rustix::io::Errno::SRCH
@@ -79,15 +83,8 @@ impl Drop for Group {
 
 impl Process {
     pub(super) fn start(command: &[String], environment: Vec<(&'static str, OsString)>) -> io::Result<Self> {
-        let mut process = Command::new(&command[0]);
-        process.args(&command[1..]).process_group(0);
-        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        for name in NAMES {
-            process.env_remove(name);
-        }
-        let child = process.envs(environment).spawn()?;
-        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        Ok(Self { child, group: Group(group), grace: GRACE })
+        let (child, group) = spawn(command, environment)?;
+        Ok(Self { child, group, grace: GRACE })
     }
 
     /// Feeds it and waits for its end, whichever that is.
@@ -109,13 +106,35 @@ impl Process {
             () = cancelled => Ended::Cancelled,
             () = timed_out => Ended::TimedOut,
         };
-        self.group.signal(Signal::TERM);
-        if seam::within(self.grace, self.child.wait()).await.is_none() {
-            self.group.signal(Signal::KILL);
-            self.child.wait().await?;
-        }
+        end(&mut self.child, &self.group, self.grace).await?;
         Ok(ended)
     }
+}
+
+/// Starts a command in a group of its own, with pipes to and from it.
+pub(super) fn spawn(
+    command: &[String],
+    environment: Vec<(&'static str, OsString)>,
+) -> io::Result<(Child, Group)> {
+    let mut process = Command::new(&command[0]);
+    process.args(&command[1..]).process_group(0);
+    process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    for name in NAMES {
+        process.env_remove(name);
+    }
+    let child = process.envs(environment).spawn()?;
+    let group = Group::of(&child);
+    Ok((child, group))
+}
+
+/// Asks a group to end, and kills what is left of it after a grace.
+pub(super) async fn end(child: &mut Child, group: &Group, grace: Duration) -> io::Result<()> {
+    group.signal(Signal::TERM);
+    if seam::within(grace, child.wait()).await.is_none() {
+        group.signal(Signal::KILL);
+        child.wait().await?;
+    }
+    Ok(())
 }
 
 async fn talk(child: &mut Child, group: &Group, data: Bytes) -> io::Result<Ended> {
@@ -138,8 +157,13 @@ async fn talk(child: &mut Child, group: &Group, data: Bytes) -> io::Result<Ended
         status
     };
     let status = {
-        let words =
-            async { tokio::try_join!(feed, read(stdout, group, &mut said), tail(stderr, &mut complained)) };
+        let words = async {
+            tokio::try_join!(
+                feed,
+                read(stdout, group, &mut said),
+                tail(stderr, |words| keep(&mut complained, words))
+            )
+        };
         tokio::pin!(words, ended);
         tokio::select! {
             biased;
@@ -175,8 +199,11 @@ async fn read(from: Option<impl AsyncRead + Unpin>, group: &Group, said: &mut Ve
     Ok(())
 }
 
-/// The end of what it says on stderr; all of it goes to ours.
-async fn tail(from: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) -> io::Result<()> {
+/// Hands over what it says on stderr; all of it goes to ours.
+pub(super) async fn tail(
+    from: Option<impl AsyncRead + Unpin>,
+    mut kept: impl FnMut(&[u8]),
+) -> io::Result<()> {
     let Some(mut from) = from else { return Ok(()) };
     let mut ours = tokio::io::stderr();
     let mut piece = vec![0; 4 << 10];
@@ -187,10 +214,15 @@ async fn tail(from: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) -> io::R
         }
         // Whoever reads our stderr may have gone; that is no fault of the handler.
         drop(ours.write_all(&piece[..read]).await);
-        kept.extend_from_slice(&piece[..read]);
-        let surplus = kept.len().saturating_sub(STDERR_BYTES_KEPT);
-        kept.drain(..surplus);
+        kept(&piece[..read]);
     }
+}
+
+/// Keeps the end of what is said.
+pub(super) fn keep(kept: &mut Vec<u8>, words: &[u8]) {
+    kept.extend_from_slice(words);
+    let surplus = kept.len().saturating_sub(STDERR_BYTES_KEPT);
+    kept.drain(..surplus);
 }
 
 #[cfg(test)]

@@ -4,22 +4,22 @@
 //! 65 is failed for good, everything else has failed under the policy. A process that takes too long, or is asked to
 //! stop, is ended with its whole process group before the next attempt begins.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use laneway::core::{Ref, period};
-use laneway::engine::handler::{CancelToken, Handler, LaneAnswer, LaneRun, Retry, Run, Running};
+use laneway::core::period;
+use laneway::engine::handler::{Handler, LaneAnswer, Retry, Run, Running};
 
-use super::process::{Ended, Process, STDOUT_BYTES_MAX};
+use super::facts::Facts;
+use super::process::{Ended, GRACE, Process, STDOUT_BYTES_MAX};
 
 const TRY_AGAIN: i32 = 75;
 const FAILED_FOR_GOOD: i32 = 65;
+
+/// What remains to be done after a process was killed.
+const WIND_UP: Duration = Duration::from_secs(1);
 
 /// A command as a handler.
 #[derive(Debug)]
@@ -39,12 +39,15 @@ pub(crate) struct NoProgram(String);
 impl Exec {
     /// A command, with how long it may take.
     pub(crate) fn new(command: Vec<String>, timeout: Option<Duration>) -> Result<Self, NoProgram> {
-        let program = command.first().cloned().unwrap_or_default();
-        if !is_there(&program) {
-            return Err(NoProgram(program));
-        }
+        find_program(&command)?;
         Ok(Self(Arc::new(Inner { command, timeout })))
     }
+}
+
+/// Refuses a command whose program is not there.
+pub(crate) fn find_program(command: &[String]) -> Result<(), NoProgram> {
+    let program = command.first().cloned().unwrap_or_default();
+    if is_there(&program) { Ok(()) } else { Err(NoProgram(program)) }
 }
 
 /// Whether a shell would find the program.
@@ -64,30 +67,30 @@ impl Handler for Exec {
         Box::pin(async move {
             let mut answers = Vec::with_capacity(run.lanes.len());
             for lane in &run.lanes {
-                let environment = environment(&run, lane);
-                answers.push(inner.run(environment, lane.events[0].data.clone(), &run.cancel).await);
+                let facts = Facts::of(&run, lane);
+                answers.push(inner.run(&facts, lane.events[0].data.clone(), run.cancel.cancelled()).await);
             }
             answers
         })
     }
+
+    /// It ends its process itself when the time is over, and waits for that.
+    fn grace(&self) -> Duration {
+        GRACE + WIND_UP
+    }
 }
 
 impl Inner {
-    async fn run(
-        &self,
-        environment: Vec<(&'static str, OsString)>,
-        data: Bytes,
-        cancel: &CancelToken,
-    ) -> LaneAnswer {
-        let process = match Process::start(&self.command, environment) {
+    async fn run(&self, facts: &Facts, data: Bytes, cancelled: impl Future<Output = ()>) -> LaneAnswer {
+        let process = match Process::start(&self.command, facts.environment()) {
             Ok(process) => process,
             Err(error) => {
                 let words = format!("cannot start {:?}: {error}", self.command[0]);
                 return LaneAnswer::failed(words, Retry::ByPolicy);
             }
         };
-        match process.run(data, self.timeout, cancel.cancelled()).await {
-            Ok(Ended::Exited { code: Some(0), stdout, .. }) => match result_of(stdout) {
+        match process.run(data, self.timeout, cancelled).await {
+            Ok(Ended::Exited { code: Some(0), stdout, .. }) => match result_of(&stdout) {
                 // Text grows when it becomes JSON.
                 Some(result) if result.len() > STDOUT_BYTES_MAX => too_much(),
                 result => LaneAnswer::done(result),
@@ -122,7 +125,7 @@ fn too_much() -> LaneAnswer {
 }
 
 /// What the process said: JSON as it is, other text as a JSON text, nothing as no result.
-fn result_of(stdout: Vec<u8>) -> Option<Bytes> {
+pub(super) fn result_of(stdout: &[u8]) -> Option<Bytes> {
     let trimmed = stdout.trim_ascii();
     if trimmed.is_empty() {
         return None;
@@ -136,29 +139,6 @@ fn result_of(stdout: Vec<u8>) -> Option<Bytes> {
     Some(Bytes::from(text))
 }
 
-fn environment(run: &Run, lane: &LaneRun) -> Vec<(&'static str, OsString)> {
-    let event = &lane.events[0];
-    let reference = Ref { stream: run.stream.to_string(), partition: run.partition, id: event.id };
-    let mut environment: Vec<(&'static str, OsString)> = vec![
-        ("LANEWAY_REF", reference.to_string().into()),
-        ("LANEWAY_ID", event.id.to_string().into()),
-        ("LANEWAY_ATTEMPT", lane.attempt.to_string().into()),
-        ("LANEWAY_FENCE", lane.fence.to_string().into()),
-        ("LANEWAY_TYPE", event.kind.as_str().into()),
-    ];
-    environment.extend(event.prev.map(|prev| ("LANEWAY_PREV", prev.to_string().into())));
-    environment.extend(event.seq.map(|seq| ("LANEWAY_SEQ", seq.to_string().into())));
-    if let Some(key) = &event.key {
-        // No environment can carry a zero byte.
-        if key.bytes().contains(&0) {
-            environment.push(("LANEWAY_KEY_B64", STANDARD.encode(key.bytes()).into()));
-        } else {
-            environment.push(("LANEWAY_KEY", OsString::from_vec(key.bytes().to_vec())));
-        }
-    }
-    environment
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,12 +146,12 @@ mod tests {
     #[test]
     fn what_a_command_says_is_its_result() {
         let result = |stdout: &str| {
-            result_of(stdout.as_bytes().to_vec()).map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
+            result_of(stdout.as_bytes()).map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
         };
         assert_eq!(result("{\"a\": 1}\n").as_deref(), Some("{\"a\": 1}"));
         assert_eq!(result("two words\n").as_deref(), Some("\"two words\""));
         assert_eq!(result(" \n"), None);
-        let no_text = result_of(b"\"\xff\"".to_vec()).unwrap();
+        let no_text = result_of(b"\"\xff\"").unwrap();
         assert_eq!(serde_json::from_slice::<String>(&no_text).unwrap(), "\"\u{fffd}\"");
     }
 
