@@ -4,7 +4,7 @@
 //! group; the write thread takes the group out and publishes it once it is durable. Readers look under the same lock
 //! and answer only after the group they have seen is durable.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
@@ -48,8 +48,8 @@ pub(crate) struct FileState {
     taken: u64,
     /// A buffer for the next group.
     spare: FrameBuffer,
-    /// Ends of jobs that are not in the log yet, with the number of their group.
-    pub(super) fresh_ends: VecDeque<(u64, Shard, StoredEnd)>,
+    /// Ends of jobs in the group that is being written: they are not in the log yet.
+    ends_on_their_way: Option<Arc<Vec<(Shard, StoredEnd)>>>,
     /// Number of the last group that was opened: whoever looks at the state has seen it.
     pub(crate) groups: u64,
     /// Where the durable log ends, and where the clocks stood then.
@@ -78,6 +78,8 @@ pub(crate) struct Group {
     pub(crate) frame: FrameBuffer,
     pub(super) records: Records,
     pub(super) contents: FrameContents,
+    /// Ends of jobs. They go with the group, so that nobody waits for the state's lock while they are dropped.
+    pub(super) ends: Arc<Vec<(Shard, StoredEnd)>>,
     /// Shards changed as a whole: an adoption raises the head without an event.
     pub(super) reshaped: Vec<Shard>,
     /// Seats that were made, removed or asked for something.
@@ -119,7 +121,7 @@ impl FileState {
             group: Group::default(),
             taken: 0,
             spare: FrameBuffer::default(),
-            fresh_ends: VecDeque::new(),
+            ends_on_their_way: None,
             groups: 0,
             end: Mark::START,
             clock_mark: ClockMark::default(),
@@ -186,12 +188,19 @@ impl FileState {
         Arc::clone(&self.group.done)
     }
 
+    /// Ends of jobs that are not in the log yet, the newest first.
+    pub(super) fn fresh_ends(&self) -> impl Iterator<Item = &(Shard, StoredEnd)> {
+        let on_their_way = self.ends_on_their_way.iter().flat_map(|ends| ends.iter().rev());
+        self.group.ends.iter().rev().chain(on_their_way)
+    }
+
     /// Closes the open group and hands it to whoever writes it to the log.
     pub(crate) fn take_group(&mut self) -> Group {
         let next = Group { frame: std::mem::take(&mut self.spare), ..Group::default() };
         let mut group = std::mem::replace(&mut self.group, next);
         group.records.close(group.frame.body_mut());
         self.taken = group.number;
+        self.ends_on_their_way = Some(Arc::clone(&group.ends));
         let shards = group.contents.runs.iter().map(|(shard, ..)| shard).chain(&group.reshaped);
         group.heads = shards.map(|shard| (*shard, self.to_publish(*shard))).collect();
         let request_no = |seat: &Seat| self.seats.get(seat).map(|state| state.head.request_no);
@@ -206,9 +215,7 @@ impl FileState {
         }
         self.published.set_shards(group.heads.into_iter());
         self.published.set_requests(group.requests.into_iter());
-        while self.fresh_ends.front().is_some_and(|(number, ..)| *number <= group.number) {
-            self.fresh_ends.pop_front();
-        }
+        self.ends_on_their_way = None;
         group.frame.clear();
         self.spare = group.frame;
         group.topics

@@ -1,5 +1,7 @@
 //! The state as the rules see it: every change is written into the group's frame and applied at once.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use laneway_core::{
     Event, EventId, Incarnation, JobMark, Key, Passed, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo,
@@ -132,22 +134,20 @@ impl State for FileState {
         let at = u32::try_from(at).expect("frames are shorter than a segment");
         group.contents.ends.push((shard, end.end.id, at));
         group.contents.keep_until = group.contents.keep_until.max(end.keep_until);
-        self.fresh_ends.push_back((group.number, shard, end));
+        Arc::get_mut(&mut group.ends).expect("only an open group gets ends").push((shard, end));
     }
 
     fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>> {
-        let mut fresh = self.fresh_ends.iter().rev();
-        match fresh.find(|(_, found, stored)| *found == shard && stored.end.id == id) {
-            Some((_, _, stored)) => Ok(Some(stored.clone())),
+        match self.fresh_ends().find(|(found, stored)| *found == shard && stored.end.id == id) {
+            Some((_, stored)) => Ok(Some(stored.clone())),
             None => find::job_end(self, shard, id),
         }
     }
 
     fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>> {
         let mut ends = find::job_ends(self, shard, after, limit)?;
-        let fresh =
-            self.fresh_ends.iter().filter(|(_, found, stored)| *found == shard && stored.end.id > after);
-        ends.extend(fresh.map(|(_, _, stored)| stored.clone()));
+        let fresh = self.fresh_ends().filter(|(found, stored)| *found == shard && stored.end.id > after);
+        ends.extend(fresh.map(|(_, stored)| stored.clone()));
         ends.sort_by_key(|stored| stored.end.id);
         ends.truncate(limit);
         Ok(ends)
