@@ -41,6 +41,14 @@ pub(crate) fn rest(length: Duration) {
     std::thread::sleep(length);
 }
 
+/// Lets time pass until then, on a thread; not at all if that is over.
+pub(crate) fn rest_until(then: Instant) {
+    let length = then.saturating_duration_since(now());
+    if !length.is_zero() {
+        rest(length);
+    }
+}
+
 /// Starts a task; the caller joins it.
 #[expect(clippy::disallowed_methods, reason = "this is the seam through which the benchmarks spawn")]
 pub(crate) fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {

@@ -10,4 +10,4 @@ mod segments;
 mod writer;
 
 pub(crate) use replay::replay;
-pub(crate) use writer::{Delivery, RawLog, RawOptions, RawRecords};
+pub(crate) use writer::{Delivery, Place, RawLog, RawOptions, RawRecords};

@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// One file, filled to its length.
 pub(super) struct Segment {
-    pub(super) file: File,
+    pub(super) file: Arc<File>,
     path: PathBuf,
 }
 
@@ -145,5 +145,5 @@ fn create(path: &Path) -> std::io::Result<Segment> {
         file.write_all_at(&zeros, at)?;
     }
     file.sync_all()?;
-    Ok(Segment { file, path: path.to_owned() })
+    Ok(Segment { file: Arc::new(file), path: path.to_owned() })
 }

@@ -3,6 +3,7 @@
 //! Groups form as in the store: whatever came while the group before was synced. What was written stays in memory
 //! for those it is delivered to, as the newest frames of the store do.
 
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,8 +34,8 @@ pub(crate) struct RawOptions {
 
 /// What one call appends.
 pub(crate) enum RawRecords {
-    /// So many events of a shard.
-    Events { shard: u32, count: u32, bytes: Vec<u8> },
+    /// Events of a shard.
+    Events { shard: u32, bytes: Vec<u8> },
     /// The ends of events, which nobody reads.
     Ends(Vec<u8>),
 }
@@ -47,16 +48,24 @@ impl RawRecords {
     }
 }
 
+/// Where something lies in the log.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) file: Arc<File>,
+    pub(crate) offset: u64,
+}
+
 /// Durable events of a shard.
 pub(crate) struct Delivery {
     pub(crate) shard: u32,
-    pub(crate) count: u32,
     pub(crate) bytes: Bytes,
+    /// Where the first of them lies.
+    pub(crate) place: Place,
 }
 
 struct Call {
     records: RawRecords,
-    answer: oneshot::Sender<()>,
+    answer: oneshot::Sender<Place>,
 }
 
 /// A running raw log; stops when dropped.
@@ -95,8 +104,8 @@ impl RawLog {
         Ok(Self { shared, segments, threads })
     }
 
-    /// Appends and waits until it is durable.
-    pub(crate) async fn append(&self, records: RawRecords) -> Result<(), Failure> {
+    /// Appends and waits until it is durable; answers where it lies.
+    pub(crate) async fn append(&self, records: RawRecords) -> Result<Place, Failure> {
         let (answer, answered) = oneshot::channel();
         let first = {
             let mut queue = self.shared.queue.lock();
@@ -195,23 +204,25 @@ impl Writer {
         let frame = frame(end.serial, body, &group)?;
         end.segment.file.write_all_at(&frame, end.offset)?;
         end.segment.file.sync_data()?;
+        self.answer(Bytes::from(frame), &end, group);
         end.offset += len;
         self.shared.frames.fetch_add(1, Ordering::Relaxed);
         self.shared.bytes.fetch_add(len, Ordering::Relaxed);
-        self.answer(Bytes::from(frame), group);
         Ok(end)
     }
 
-    fn answer(&self, frame: Bytes, group: Vec<Call>) {
+    /// Answers the calls of a frame that was written at this end.
+    fn answer(&self, frame: Bytes, end: &End, group: Vec<Call>) {
         let mut at = FRAME_HEAD;
         for call in group {
             let records = at..at + call.records.bytes().len();
+            let place = Place { file: Arc::clone(&end.segment.file), offset: end.offset + at as u64 };
             at = records.end;
-            if let (Some(deliver), RawRecords::Events { shard, count, .. }) = (&self.deliver, &call.records) {
-                deliver(Delivery { shard: *shard, count: *count, bytes: frame.slice(records) });
+            if let (Some(deliver), RawRecords::Events { shard, .. }) = (&self.deliver, &call.records) {
+                deliver(Delivery { shard: *shard, bytes: frame.slice(records), place: place.clone() });
             }
             // A producer that went away at the end of a round does not want its answer.
-            let _gone = call.answer.send(());
+            let _gone = call.answer.send(place);
         }
     }
 }

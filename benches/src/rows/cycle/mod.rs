@@ -5,6 +5,7 @@
 
 mod engine_side;
 mod flow;
+mod raw_index;
 mod raw_side;
 mod rounds;
 mod store_side;

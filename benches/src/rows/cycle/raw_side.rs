@@ -1,6 +1,7 @@
-//! The cycle on the raw log: the same producers, as many consumers, the same calls and the same bytes, but events
-//! come to the consumers through a queue in memory and nothing is looked up or checked.
+//! The cycle on the raw log: the same producers, as many consumers, the same calls and the same bytes. An index in memory
+//! says what is to be fetched; nothing is checked.
 
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,41 +9,38 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{join_all, select};
-use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::flow::{CONSUMERS, Flow};
+use super::flow::{CONSUMERS, Flow, shards_of};
+use super::raw_index::RawIndex;
 use crate::measured::{Counts, Measured, Stopwatch, Times, window};
 use crate::producers::Producers;
-use crate::raw_log::{Delivery, RawLog, RawOptions, RawRecords};
+use crate::raw_log::{Delivery, Place, RawLog, RawOptions, RawRecords};
 use crate::targets::RawTarget;
-use crate::workload::{EVENT_BYTES, Keys, RESULT_BYTES, SHARDS};
+use crate::workload::{EVENT_BYTES, Keys, RESULT_BYTES};
 use crate::{Failure, seam};
 
-/// The raw log with its consumers' queues, from round to round.
+/// Events fetched from one shard at a time.
+const FETCH_MAX: usize = 2_048;
+
+/// The raw log with its index, from round to round.
 pub(super) struct RawSide {
     pub(super) log: Arc<RawLog>,
-    inboxes: Vec<Arc<Inbox>>,
-}
-
-/// Durable events on their way to one consumer.
-#[derive(Default)]
-struct Inbox {
-    waiting: Mutex<Vec<Delivery>>,
-    arrived: Notify,
+    index: Arc<RawIndex>,
+    arrived: Vec<Arc<Notify>>,
 }
 
 impl RawSide {
     pub(super) fn start(dir: &Path, keep: Duration) -> Result<Self, Failure> {
-        let inboxes: Vec<Arc<Inbox>> = (0..CONSUMERS).map(|_| Arc::default()).collect();
-        let of_log = inboxes.clone();
+        let arrived: Vec<Arc<Notify>> = (0..CONSUMERS).map(|_| Arc::default()).collect();
+        let index = Arc::<RawIndex>::default();
+        let (of_log, tell) = (Arc::clone(&index), arrived.clone());
         let deliver = move |delivery: Delivery| {
-            let inbox = &of_log[(delivery.shard % CONSUMERS) as usize];
-            inbox.waiting.lock().push(delivery);
-            inbox.arrived.notify_one();
+            of_log.add(&delivery);
+            tell[(delivery.shard % CONSUMERS) as usize].notify_one();
         };
         let options = RawOptions { keep: Some(keep), deliver: Some(Box::new(deliver)) };
-        Ok(Self { log: Arc::new(RawLog::create(dir, options)?), inboxes })
+        Ok(Self { log: Arc::new(RawLog::create(dir, options)?), index, arrived })
     }
 
     /// One round with as many bytes per event as the store wrote in its last.
@@ -55,10 +53,16 @@ impl RawSide {
         let flow = Flow::new();
         let target = RawTarget { log: Arc::clone(&self.log), record_bytes: EVENT_BYTES };
         let end_bytes = (bytes_per_event.round() as usize).saturating_sub(EVENT_BYTES).max(RESULT_BYTES);
-        let consume = |inbox: &Arc<Inbox>| {
-            seam::spawn(consume(Arc::clone(&self.log), Arc::clone(inbox), flow.clone(), end_bytes))
+        self.index.forget_results();
+        let consumer = |number| Consumer {
+            log: Arc::clone(&self.log),
+            index: Arc::clone(&self.index),
+            arrived: Arc::clone(&self.arrived[number as usize]),
+            number,
+            end_bytes,
         };
-        let consumers: Vec<_> = self.inboxes.iter().map(consume).collect();
+        let consumers: Vec<_> =
+            (0..CONSUMERS).map(|number| seam::spawn(consume(consumer(number), flow.clone()))).collect();
         let producers = Producers::start(&target, keys, &flow.round);
         let counts = || {
             let (syncs, bytes) = self.log.written();
@@ -74,58 +78,63 @@ impl RawSide {
     }
 }
 
-async fn consume(
+struct Consumer {
     log: Arc<RawLog>,
-    inbox: Arc<Inbox>,
-    flow: Flow,
+    index: Arc<RawIndex>,
+    arrived: Arc<Notify>,
+    number: u32,
     end_bytes: usize,
-) -> Result<Vec<u32>, Failure> {
-    let outcome = consume_until_closed(&log, &inbox, &flow, end_bytes).await;
+}
+
+async fn consume(consumer: Consumer, flow: Flow) -> Result<Vec<u32>, Failure> {
+    let outcome = consumer.consume_until_closed(&flow).await;
     flow.leave(outcome)
 }
 
-async fn consume_until_closed(
-    log: &RawLog,
-    inbox: &Inbox,
-    flow: &Flow,
-    end_bytes: usize,
-) -> Result<Vec<u32>, Failure> {
-    let mut stopwatch = Stopwatch::default();
-    loop {
-        let deliveries = std::mem::take(&mut *inbox.waiting.lock());
-        if deliveries.is_empty() {
-            if flow.is_closing() {
-                return Ok(stopwatch.into_calls());
+impl Consumer {
+    async fn consume_until_closed(&self, flow: &Flow) -> Result<Vec<u32>, Failure> {
+        let mut stopwatch = Stopwatch::default();
+        loop {
+            let mut fetched = Vec::new();
+            for shard in shards_of(self.number) {
+                let events = self.index.fetch(shard, FETCH_MAX);
+                if !events.is_empty() {
+                    read_back(&events)?;
+                    fetched.push((shard, events));
+                }
             }
-            let (arrived, closed) = (inbox.arrived.notified().boxed(), flow.closed().boxed());
-            drop(select(arrived, closed).await);
-            continue;
+            if fetched.is_empty() {
+                if flow.is_closing() {
+                    return Ok(stopwatch.into_calls());
+                }
+                let (arrived, closed) = (self.arrived.notified().boxed(), flow.closed().boxed());
+                drop(select(arrived, closed).await);
+                continue;
+            }
+            let begun = seam::now();
+            let answers = fetched.into_iter().map(|(shard, events)| self.append_ends(shard, events));
+            for answer in join_all(answers).await {
+                flow.settle(&mut stopwatch, begun, answer?);
+            }
         }
-        let mut by_shard = [0; SHARDS as usize];
-        for delivery in &deliveries {
-            read_back(delivery);
-            by_shard[delivery.shard as usize] += delivery.count as usize;
-        }
-        let begun = seam::now();
-        let touched = by_shard.into_iter().filter(|events| *events > 0);
-        let answers = touched.map(|events| append_ends(log, events, end_bytes));
-        for answer in join_all(answers).await {
-            flow.settle(&mut stopwatch, begun, answer?);
-        }
+    }
+
+    /// Makes the ends of these events durable; answers how many.
+    async fn append_ends(&self, shard: u32, events: Vec<(u64, Place)>) -> Result<usize, Failure> {
+        let place = self.log.append(RawRecords::Ends(ends(events.len(), self.end_bytes))).await?;
+        self.index.end(shard, &events, &place, self.end_bytes);
+        Ok(events.len())
     }
 }
 
-/// Makes the ends of so many events durable; answers how many.
-async fn append_ends(log: &RawLog, events: usize, end_bytes: usize) -> Result<usize, Failure> {
-    log.append(RawRecords::Ends(ends(events, end_bytes))).await?;
-    Ok(events)
-}
-
-/// Takes every event out of the bytes of its frame, as a handler would get it.
-fn read_back(delivery: &Delivery) {
-    for at in (0..delivery.bytes.len()).step_by(EVENT_BYTES) {
-        std::hint::black_box(delivery.bytes.slice(at..at + EVENT_BYTES));
+/// Reads every event from its file, as a handler would get it.
+fn read_back(events: &[(u64, Place)]) -> Result<(), Failure> {
+    for (_, place) in events {
+        let mut bytes = vec![0; EVENT_BYTES];
+        place.file.read_exact_at(&mut bytes, place.offset)?;
+        std::hint::black_box(bytes);
     }
+    Ok(())
 }
 
 /// The ends of so many events: a result each, and zeros up to the size the store needs.

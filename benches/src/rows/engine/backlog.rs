@@ -99,7 +99,7 @@ fn raw_drain(runtime: &Runtime, folder: &Path, events: u64, end_bytes: usize) ->
         for first in (0..events).step_by(RAW_PER_CALL as usize) {
             let count = RAW_PER_CALL.min(events - first);
             let bytes = vec![7; count as usize * EVENT_BYTES];
-            log.append(RawRecords::Events { shard: 0, count: count as u32, bytes }).await?;
+            log.append(RawRecords::Events { shard: 0, bytes }).await?;
         }
         Ok::<_, Failure>(())
     };
