@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 
 use super::cancel::CancelToken;
-use super::types::{Handler, LaneAnswer, Retry, Run};
+use super::types::{Handler, LaneAnswer, Retry, Run, TIMED_OUT};
 use crate::service::{Env, panic_words};
 
 /// How long a run that was asked to stop may take to answer before it is dropped.
@@ -60,7 +60,7 @@ async fn until_ended(
         biased;
         answers = called => answers.map_err(|panic| panic_words(&*panic)),
         () = stopped => Err("stopped on request".to_owned()),
-        () = timed_out => Err(format!("timed out after {:?}", timeout.unwrap_or_default())),
+        () = timed_out => Err(format!("{TIMED_OUT}{:?}", timeout.unwrap_or_default())),
     }
 }
 

@@ -15,6 +15,11 @@ use tokio::sync::oneshot;
 use super::cancel::CancelToken;
 use super::progress::Progress;
 
+/// How the error of a run begins whose handler panicked.
+pub(crate) const PANICKED: &str = "panicked: ";
+/// The same for one that took too long.
+pub(crate) const TIMED_OUT: &str = "timed out after ";
+
 /// User code as the engine calls it. Panics are caught and count as failures.
 pub trait Handler: Send + Sync + 'static {
     /// Runs events. The future is dropped when the run is out of time or was cancelled and did not stop.
@@ -204,6 +209,17 @@ pub enum Retry {
     Never,
     /// The run did not take place: the event is its lane's head again, and no attempt is counted.
     NotRun,
+}
+
+impl Failure {
+    /// In one word, for traces.
+    pub(crate) fn kind(&self) -> &'static str {
+        match &self.error {
+            error if error.starts_with(PANICKED) => "panic",
+            error if error.starts_with(TIMED_OUT) => "timeout",
+            _ => "handler",
+        }
+    }
 }
 
 impl LaneAnswer {

@@ -1,0 +1,175 @@
+//! Where workers are served: they claim, settle and extend.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_core::Steady;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, Semaphore};
+
+use super::demand::{Asked, Demand};
+use super::offer::Offer;
+use super::open::{Called, Open, Settled};
+use super::words::{Claim, ClaimError, ClaimWish, Outcome, Settlement};
+use crate::handler::token::ClaimToken;
+use crate::handler::types::{Handler, LaneAnswer, Run, Running, WhenDurable};
+use crate::lane::Operator;
+use crate::service::Env;
+
+/// Events of one claim at most.
+pub(super) const EVENTS_MAX: usize = 1_000;
+
+/// Hands lanes of one processor to remote workers.
+#[derive(Debug)]
+pub struct Desk {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) env: Env,
+    pub(super) operator: Operator,
+    pub(super) offers: Mutex<VecDeque<Offer>>,
+    pub(super) open: Mutex<Open>,
+    pub(super) settled: Mutex<Settled>,
+    /// There is an offer, or a claim call is over.
+    pub(super) news: Notify,
+    /// Lanes that workers ask for at this moment.
+    pub(super) asked: Mutex<usize>,
+    pub(super) demand: Demand,
+    pub(super) places: Arc<Semaphore>,
+    pub(super) claims_max: usize,
+}
+
+impl Desk {
+    pub(crate) fn new(env: Env, operator: Operator, claims_max: usize) -> Self {
+        let inner = Inner {
+            env,
+            operator,
+            offers: Mutex::default(),
+            open: Mutex::default(),
+            settled: Mutex::default(),
+            news: Notify::new(),
+            asked: Mutex::default(),
+            demand: Demand::default(),
+            places: Arc::new(Semaphore::new(0)),
+            claims_max,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    pub(crate) fn places(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.inner.places)
+    }
+
+    pub(crate) fn demand(&self) -> Demand {
+        self.inner.demand.clone()
+    }
+
+    /// Whether workers have as many lanes as they may.
+    pub(crate) fn is_full(&self) -> bool {
+        self.inner.open.lock().claims.len() >= self.inner.claims_max
+    }
+
+    /// Claims lanes; waits for the first one if there is none. Answers nothing when the wait is over.
+    pub async fn claim(&self, wish: ClaimWish) -> Vec<Claim> {
+        let inner = &self.inner;
+        let until = inner.env.now().steady.after(wish.wait);
+        let _called = loop {
+            let news = inner.news.notified();
+            if let Some(claims) = inner.claims_of(&wish) {
+                return claims;
+            }
+            // Only one call of a name asks for lanes at a time; the others get what it got.
+            if let Some(called) = Called::new(inner, wish.request.as_ref()) {
+                break called;
+            }
+            if !inner.wait(news, until).await {
+                return Vec::new();
+            }
+        };
+        let room = inner.claims_max.saturating_sub(inner.open.lock().claims.len());
+        let lanes = wish.lanes.min(room);
+        if lanes == 0 {
+            return Vec::new();
+        }
+        let _asked = Asked::new(inner, lanes, wish.events.clamp(1, EVENTS_MAX));
+        loop {
+            let news = inner.news.notified();
+            let claims = inner.take_offers(&wish, lanes);
+            if !claims.is_empty() || !inner.wait(news, until).await {
+                return claims;
+            }
+        }
+    }
+
+    /// Settles a claim. Answers when what was answered is durable.
+    ///
+    /// # Errors
+    /// When the claim is not the worker's any more, or its owner could not be asked.
+    pub async fn settle(&self, token: &str, answer: LaneAnswer) -> Result<Settlement, ClaimError> {
+        let claim: ClaimToken = token.parse()?;
+        let outcome = Outcome::of(&answer);
+        let known = self.inner.settled.lock().outcomes.get(&claim.nonce).cloned();
+        if let Some(mut known) = known
+            && let Ok(decided) = known.wait_for(Option::is_some).await
+        {
+            return Ok(Settlement::Already(*decided));
+        }
+        if let Some(progress) = self.inner.progress_of(claim.nonce) {
+            let (when_durable, durable) = WhenDurable::new();
+            let here = LaneAnswer { when_durable, ..answer.clone() };
+            if progress.settle(claim.nonce, here).is_ok() {
+                let tell = self.inner.remember(claim.nonce);
+                if durable.await.is_ok() {
+                    tell.send_replace(Some(outcome));
+                    return Ok(Settlement::Accepted);
+                }
+            }
+        }
+        // Not open here, or its seat went away under it: whoever owns the seat decides.
+        let settled = self.inner.operator.settle(token, &answer).await?;
+        // Of one that was settled before, what was said then counts.
+        if settled == Settlement::Accepted {
+            self.inner.remember(claim.nonce).send_replace(Some(outcome));
+        }
+        Ok(settled)
+    }
+
+    /// Gives a worker more time, from now on. Answers until when.
+    ///
+    /// # Errors
+    /// When the claim is not the worker's any more, or its owner could not be asked.
+    pub async fn extend(&self, token: &str, lease: Duration) -> Result<Steady, ClaimError> {
+        let claim: ClaimToken = token.parse()?;
+        let expires = self.inner.env.now().steady.after(lease);
+        if let Some(progress) = self.inner.progress_of(claim.nonce)
+            && progress.extend(claim.nonce, expires)
+        {
+            if let Some(open) = self.inner.open.lock().claims.get_mut(&claim.nonce) {
+                open.expires = expires;
+            }
+            return Ok(expires);
+        }
+        self.inner.operator.extend(token, lease).await
+    }
+}
+
+impl Inner {
+    /// Waits for news; answers whether there is still time.
+    async fn wait(&self, news: impl Future<Output = ()>, until: Steady) -> bool {
+        tokio::select! {
+            biased;
+            () = news => {}
+            () = self.env.sleep_until(until) => {}
+        }
+        self.env.now().steady < until
+    }
+}
+
+impl Handler for Desk {
+    fn call(&self, run: Run) -> Running {
+        Box::pin(Arc::clone(&self.inner).offer(run))
+    }
+}
