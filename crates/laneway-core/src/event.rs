@@ -227,7 +227,7 @@ impl Draft {
 }
 
 /// Headers of W3C trace context: where an event was sent from, not what it says.
-const TRACE_HEADERS: [&str; 2] = ["traceparent", "tracestate"];
+pub const TRACE_HEADERS: [&str; 2] = ["traceparent", "tracestate"];
 
 /// An event's type: short UTF-8 text, possibly empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

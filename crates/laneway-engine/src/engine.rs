@@ -18,7 +18,7 @@ pub use self::processing::{ProcessorView, Registration};
 use crate::job::Jobs;
 use crate::lane::Operator;
 use crate::log::{Catalogue, CatalogueError, Producer};
-use crate::observe::{Looker, Nearby, SYSTEM_STREAM};
+use crate::observe::{Looker, Metered, Nearby, SYSTEM_STREAM, introduce};
 use crate::service::{Env, kept_running};
 use crate::upkeep::{Schedules, retain};
 
@@ -78,6 +78,8 @@ fn faults(refusals: &[Refusal]) -> String {
 impl Engine {
     /// An engine on these stores. Runs nothing yet.
     pub fn new(stores: Stores, env: Env) -> Self {
+        introduce();
+        let stores = Stores { store: Arc::new(Metered::new(stores.store, env.clone())), ..stores };
         let catalogue = Arc::new(Catalogue::new(Arc::clone(&stores.store)));
         let producer = Producer::new(env.clone(), Arc::clone(&stores.store), Arc::clone(&catalogue));
         let jobs = Jobs::new(
@@ -143,9 +145,14 @@ impl Engine {
         &self.env
     }
 
-    /// The store underneath.
+    /// The store underneath, with the engine's meters around it.
     pub fn stores(&self) -> &Stores {
         &self.stores
+    }
+
+    /// Partitions, counted per processor, that this engine owns at this moment.
+    pub fn seats_owned(&self) -> usize {
+        self.nearby.seats()
     }
 
     /// Creates a stream, or changes the settings of one that is there.

@@ -102,7 +102,7 @@ pub use laneway_lanes as lanes;
 
 pub use app::{Laneway, OpenError, Processor, Retry, StartError};
 pub use error::{Error, Result, RetryExt};
-pub use extract::{Ctx, Emit, Event, HeadBatch, Job, LaneBatch, LaneState, Object, State};
+pub use extract::{Ctx, Each, Emit, Event, HeadBatch, Job, LaneBatch, LaneState, Object, State};
 pub use format::FormatError;
 pub use job::{JobBatch, JobHandle, JobStatus, Progress, SubmitError, Submitting, SubmittingMany, WaitError};
 pub use laneway_core::{
@@ -155,6 +155,7 @@ pub use laneway_derive::Record;
 pub use laneway_engine::Batch;
 pub use laneway_engine::handler::OnFailure;
 pub use laneway_engine::job::{BatchId, JobError};
+pub use laneway_engine::observe::{TraceContext, Tracer, install_tracer};
 pub use laneway_engine::upkeep::schedule::{CatchUp, Overlap, Schedule, Spec};
 pub use laneway_lanes::Lanes;
 pub use operations::{DeadLetter, HeldLane, OperateError, Operations};
@@ -167,9 +168,9 @@ pub use times::{days, hours, mins, secs};
 /// What most programs need: `use laneway::prelude::*`.
 pub mod prelude {
     pub use crate::{
-        Batch, Ctx, Emit, Error, Event, HeadBatch, Job, JobHandle, JobRecord, LaneBatch, LaneState, Laneway,
-        Mode, Object, OnFailure, Receipt, Record, Result, Retry, RetryExt, State, Stream, days, hours, mins,
-        secs,
+        Batch, Ctx, Each, Emit, Error, Event, HeadBatch, Job, JobHandle, JobRecord, LaneBatch, LaneState,
+        Laneway, Mode, Object, OnFailure, Receipt, Record, Result, Retry, RetryExt, State, Stream, days,
+        hours, mins, secs,
     };
     pub use serde::{Deserialize, Serialize};
 }

@@ -22,6 +22,7 @@ use crate::handler::{Done, Emission, Failure, LaneAnswer, Retry, StateChange, Wh
 use crate::job::headers::is_of_user;
 use crate::lane::Waiting;
 use crate::log::Catalogue;
+use crate::observe::{carried_on, caused_by};
 use crate::service::Env;
 
 /// Name of the header that counts how often an event was emitted by the handling of another.
@@ -200,6 +201,7 @@ async fn emits(
     if hops > HOPS_MAX {
         return Err(format!("emits after emits: {hops} hops, at most {HOPS_MAX}"));
     }
+    let context = caused_by(cause);
     let mut emits = Vec::with_capacity(emissions.len());
     for Emission { stream, mut draft } in emissions {
         let info = catalogue.stream(&stream).await.map_err(|error| format!("emit to {stream}: {error}"))?;
@@ -209,7 +211,8 @@ async fn emits(
             .filter(|(name, _)| is_of_user(name))
             .map(|(name, value)| (name.to_owned(), value.to_vec()));
         let headers: Vec<_> = own.chain([(HOPS.to_owned(), hops.to_string().into_bytes())]).collect();
-        draft.headers = Headers::new(headers).map_err(|refusal| format!("emit to {stream}: {refusal}"))?;
+        let headers = Headers::new(headers).map_err(|refusal| format!("emit to {stream}: {refusal}"))?;
+        draft.headers = carried_on(context.as_ref(), headers);
         check_emit(&draft, info.settings.mode, env.now().calendar)
             .map_err(|refusal| format!("emit to {stream}: {refusal}"))?;
         emits.push(Emit { stream: info.id, draft });

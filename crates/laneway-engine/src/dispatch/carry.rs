@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use laneway_core::{Partition, Seat, Shard, Store, Wakeups};
+use laneway_core::{Seat, Shard, Store, Wakeups};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tracing::Instrument;
 
@@ -12,11 +12,12 @@ use super::seat::{Finished, RunNo};
 use super::turns::NewRun;
 use crate::commit::{Prepared, prepare};
 use crate::handler::{
-    Carrying, Demand, Failure, Handler, Retry, Run, StateChange, WhenDurable, Workers, call, said_by,
+    Carrying, Demand, Failure, Handler, LaneAnswer, Retry, Run, StateChange, WhenDurable, Workers, call,
+    said_by,
 };
 use crate::lane::Waiting;
 use crate::log::Catalogue;
-use crate::observe::{Meters, Nearby};
+use crate::observe::{Meters, Nearby, note_failures, of_run, processing};
 use crate::service::{Env, contained};
 
 /// What the runs of a seat stand on.
@@ -66,7 +67,7 @@ pub(crate) fn carrying(
         timeout,
         cancel,
     };
-    let span = span_of(&run, shard.partition);
+    let span = processing(&run);
     let work = async move {
         let finished = match contained("run", carry_out(&ground, shard, &events, run)).await {
             Ok(finished) => finished,
@@ -86,13 +87,22 @@ async fn carry_out(ground: &Ground, shard: Shard, events: &[Vec<Arc<Waiting>>], 
     let began = env.now();
     // A desk counts from the moment a worker takes the run.
     let timeout = run.timeout.filter(|_| ground.demand.is_none());
-    let answered = call(env, &*ground.handler, run, timeout).await;
-    ground.meters.ran(env.now().steady.since(began.steady));
+    let context = of_run(&run);
+    let called = call(env, &*ground.handler, run, timeout);
+    let answered = match context {
+        // In a box of its own: few runs have one.
+        Some(context) => Box::pin(context.within(called)).await,
+        None => called.await,
+    };
+    note_failures(&answered);
+    let not_run =
+        |answer: &LaneAnswer| matches!(&answer.failure, Some(failure) if failure.retry == Retry::NotRun);
+    let took = (!answered.iter().all(not_run)).then(|| env.steady().since(began.steady));
     let mut answers = Vec::with_capacity(events.len());
     for (events, answer) in events.iter().zip(answered) {
         answers.push(prepare(env, &*ground.store, &ground.catalogue, shard, events, answer).await);
     }
-    Finished { answers, started_at: began.calendar }
+    Finished { answers, started_at: began.calendar, took }
 }
 
 /// How long a run may take: the shortest of what its events ask for and, for those that ask for nothing, the processor's.
@@ -113,24 +123,5 @@ fn faulty(env: &Env, lanes: usize, fault: &str) -> Finished {
         when_durable: WhenDurable::default(),
     };
     let answers = std::iter::repeat_with(failed).take(lanes).collect();
-    Finished { answers, started_at: env.now().calendar }
-}
-
-/// The span of a run, with the trace that its first event came with.
-fn span_of(run: &Run, partition: Partition) -> tracing::Span {
-    let first = run.lanes.first().and_then(|lane| Some((lane, lane.events.first()?)));
-    let Some((lane, event)) = first.filter(|_| tracing::enabled!(tracing::Level::INFO)) else {
-        return tracing::Span::none();
-    };
-    let trace = event.headers.get("traceparent").map(String::from_utf8_lossy);
-    tracing::info_span!(
-        "process",
-        stream = %run.stream,
-        processor = %run.processor,
-        partition = %partition,
-        event = %event.id,
-        attempt = lane.attempt,
-        events = lane.events.len(),
-        traceparent = trace.as_deref(),
-    )
+    Finished { answers, started_at: env.now().calendar, took: None }
 }

@@ -83,6 +83,7 @@ impl Seat {
                     self.end_unread(id, job, end);
                 }
                 Entry::Event(event) => {
+                    self.read_time = event.time;
                     let state = event.key.as_ref().and_then(|key| {
                         let fresh = self.fresh_states.get(key);
                         fresh.cloned().unwrap_or_else(|| states.get(key).cloned())
@@ -238,7 +239,7 @@ impl Seat {
     /// The same for one that does not hold the floor back: it was in a siding.
     pub(super) fn end_passed(&mut self, id: EventId, job: Option<JobMark>, end: End) {
         debug_assert!(end.terminal != Terminal::Done, "only a run is done");
-        self.tally.count(end.terminal);
+        self.tally.ended(end.terminal);
         self.gathering.ending(end.of(id));
         self.end_job(id, job, &end, JobResult::None);
     }

@@ -11,6 +11,7 @@ mod claims;
 mod durable;
 mod fetch;
 mod intake;
+mod levels;
 mod loading;
 mod own;
 mod queue;

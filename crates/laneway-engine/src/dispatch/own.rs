@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::store::{Append, LaneSelect, LaneView, Lanes, Owner, Query, Resume, Rows, Seize};
-use laneway_core::{BlockKind, LaneName, Nonce, Partition, Result, Seat as SeatId, StoreError, StreamInfo};
+use laneway_core::{BlockKind, Nonce, Partition, Result, Seat as SeatId, StoreError, StreamInfo};
 use tokio::sync::watch;
 
 use super::carry::Ground;
 use super::run::{Ended, Order, run};
 use super::seat::{Names, Seat};
 use super::settings::ProcessorSettings;
-use crate::lane::Records;
+use crate::lane::{Records, is_held_up};
 use crate::observe::{Report, report};
 use crate::service::contained;
 
@@ -125,6 +125,7 @@ async fn take(
     let was_clean = resume.progress.clean;
     let (records, ahead) = records(ground, id).await?;
     let mut seat = Seat::new(id, Arc::clone(settings), stream, names, resume, records);
+    seat.has_dead_letters(dead_letters(ground, id).await?);
     if ground.demand.is_some() {
         seat.serve_workers();
     }
@@ -169,18 +170,30 @@ async fn owner_of(ground: &Ground, seat: SeatId) -> Result<Option<Owner>> {
     Ok((!nobody).then_some(Owner { term: fence.term, nonce: fence.nonce }))
 }
 
+/// How many dead letters a seat has.
+async fn dead_letters(ground: &Ground, seat: SeatId) -> Result<u64> {
+    let Rows::Counts(counts) = ground.store.query(Query::Counts(seat.shard)).await? else {
+        return Err(StoreError::Corrupt { what: "the store answered another list than counts".to_owned() });
+    };
+    let found = counts.seats.iter().find(|(processor, _)| *processor == seat.processor);
+    Ok(found.map_or(0, |(_, [_, dead, _, _])| *dead))
+}
+
 /// The names of all lanes that have a record, unless they are too many, and those among them that are ahead.
 async fn records(ground: &Ground, seat: SeatId) -> Result<(Records, Vec<LaneView>)> {
     let mut ahead = Vec::new();
-    let mut names: BTreeSet<LaneName> = BTreeSet::new();
+    let (mut names, mut held_up) = (BTreeSet::new(), BTreeSet::new());
     let mut after = None;
     while names.len() <= crate::lane::KNOWN_MAX {
         let select = LaneSelect::Blocked { kind: None, after: after.clone(), limit: PAGE };
         let views = ground.store.lanes(Lanes { seat, select, siding: 1 }).await?;
-        let Some(last) = views.last() else { return Ok((Records::new(Some(names)), ahead)) };
+        let Some(last) = views.last() else { return Ok((Records::new(Some(names), held_up), ahead)) };
         after = Some(last.record.lane.clone());
         ahead.extend(views.iter().filter(|view| view.record.ahead.is_some()).cloned());
+        held_up.extend(
+            views.iter().filter(|view| is_held_up(&view.record)).map(|view| view.record.lane.clone()),
+        );
         names.extend(views.into_iter().map(|view| view.record.lane));
     }
-    Ok((Records::new(None), ahead))
+    Ok((Records::new(None, BTreeSet::new()), ahead))
 }

@@ -89,6 +89,8 @@ struct Loop {
     /// Look at the log, whether or not anything is known to be there.
     look: bool,
     look_at: Steady,
+    /// When the meters are next told how the seat stands.
+    show_at: Steady,
     alarm: Alarm,
     promote_at: Option<Steady>,
     lanes_due_at: Option<Steady>,
@@ -133,6 +135,7 @@ pub(crate) async fn run(ground: Arc<Ground>, seat: Seat, mut order: watch::Recei
         _asked,
         look: true,
         look_at: now.steady.after(LOOK_EVERY),
+        show_at: now.steady,
         alarm: Alarm::default(),
         promote_at: None,
         lanes_due_at: Some(now.steady),
@@ -149,6 +152,7 @@ impl Drop for Loop {
     /// However the loop ends, also by a fault of its own: its runs cannot settle any more.
     fn drop(&mut self) {
         self.seat.stop_all();
+        self.ground.meters.leave();
     }
 }
 
@@ -211,6 +215,7 @@ impl Loop {
 
     /// Does everything that can be done now.
     fn act(&mut self, now: Now) {
+        self.show_levels(now);
         // What was read may start in this very turn: nothing else would wake the loop for it.
         self.send_look_up(now);
         self.seat.settle(&self.ground.env, now);
@@ -229,6 +234,14 @@ impl Loop {
         self.send_urgent();
         self.send_forward(now);
         self.send_promote(now);
+    }
+
+    /// Tells how the seat stands, now and then: an idle one wakes up to look at least as often.
+    fn show_levels(&mut self, now: Now) {
+        if self.show_at <= now.steady {
+            self.ground.meters.show(&self.seat.levels(now));
+            self.show_at = now.steady.after(LOOK_EVERY);
+        }
     }
 
     /// Starts what may start. Answers whether some of it is over already, so that more may start.
@@ -352,8 +365,7 @@ impl Loop {
         if self.wishing.is_none() {
             self.seat.wish_sent();
         }
-        let (tally, lag, active) = self.seat.take_tally();
-        self.ground.meters.tell(tally, lag, active);
+        self.ground.meters.count(self.seat.tally());
         if let Some(due) = self.seat.take_next_due() {
             let due = steady_of(due, now);
             self.lanes_due_at = Some(self.lanes_due_at.map_or(due, |known| known.min(due)));

@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hashbrown::HashMap;
 use laneway_core::limits::WINDOW_IDS;
@@ -101,6 +102,10 @@ pub(crate) struct Seat {
     pub(super) names: Names,
     /// What happened since the last durable commit.
     pub(super) tally: Tally,
+    /// Dead letters, durable or on their way.
+    pub(super) dead_letters: u64,
+    /// When the last event that was read was appended.
+    pub(super) read_time: Timestamp,
     pub(super) rates: Rates,
     /// Until when the processor's rate lets nothing start.
     pub(super) rate_waits: Option<Steady>,
@@ -220,6 +225,8 @@ pub(crate) struct Finished {
     /// One answer per lane of the run.
     pub(crate) answers: Vec<Prepared>,
     pub(crate) started_at: Timestamp,
+    /// How long the handler took; nothing if it was not called.
+    pub(crate) took: Option<Duration>,
 }
 
 impl Seat {
@@ -279,6 +286,8 @@ impl Seat {
             stage: Stage::Working,
             names,
             tally: Tally::default(),
+            dead_letters: 0,
+            read_time: Timestamp(0),
             rates,
             rate_waits: None,
             lanes_since: None,
@@ -389,12 +398,6 @@ impl Seat {
         self.read_to = self.read_to.max(EventId(first.0.saturating_sub(1)));
     }
 
-    /// What happened, durably, since it was last asked; how many events are behind, and how many are in memory.
-    pub(crate) fn take_tally(&mut self) -> (Tally, u64, usize) {
-        let lag = self.head.0.saturating_sub(self.floor.0);
-        (std::mem::take(&mut self.tally), lag, self.book.len())
-    }
-
     /// The number after which emits are to be forwarded.
     pub(crate) fn wants_forward(&self) -> Option<u64> {
         (self.emitted > self.forwarded).then_some(self.forwarded)
@@ -441,6 +444,7 @@ impl Seat {
         self.changed_lanes.insert(lane.clone());
         self.changed_since_wish.insert(lane.clone());
         let record = self.record_ahead(lane, record);
+        self.records.note(lane, record.as_ref());
         self.gathering.record(lane, record);
     }
 }

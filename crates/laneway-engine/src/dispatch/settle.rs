@@ -1,7 +1,6 @@
 //! Settle: what a run came to goes into the next commit.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::seat::{Active, ActiveLane, After, Finished, RunNo, Seat, Stop};
 use crate::commit::{Prepared, shorten};
@@ -43,6 +42,7 @@ impl End {
 impl Seat {
     /// A run is over. It is gathered when there is room in the next commit.
     pub(crate) fn finished(&mut self, run: RunNo, finished: Finished) {
+        finished.took.into_iter().for_each(|took| self.tally.ran(took));
         self.settling.push_back((run, finished));
     }
 
@@ -87,7 +87,8 @@ impl Seat {
         self.next_run += 1;
         let active = Active { lanes: vec![lane], canceller: Canceller::new(), since: now, shown: false };
         self.runs.insert(number, active);
-        self.settling.push_front((number, Finished { answers: vec![answer], started_at: now.calendar }));
+        let finished = Finished { answers: vec![answer], started_at: now.calendar, took: None };
+        self.settling.push_front((number, finished));
     }
 
     /// Settles the answer for one lane. Answers what the next commit has no room for.
@@ -130,10 +131,13 @@ impl Seat {
             }
             let Some(result) = done.next() else { break };
             self.pass(&lane, waiting);
-            self.tally.count(Terminal::Done);
-            self.tally.ages.push(Duration::from_micros(now.calendar.0.saturating_sub(waiting.event.time.0)));
+            self.tally.ended(Terminal::Done);
+            self.tally.aged(waiting.event.time, now.calendar);
             self.gathering.emit(result.emits);
             let attempts = active.attempts_at(settled);
+            if attempts == 1 {
+                self.tally.waited(waiting.event.time, started_at);
+            }
             let end = End { attempts, started_at: Some(started_at), ..End::new(Terminal::Done, "") };
             self.end_job(waiting.event.id, waiting.event.job, &end, result.result);
             settled += 1;
@@ -218,6 +222,9 @@ impl Seat {
         let lane = turn.key.clone();
         let Failed { failing, attempts, mut failure, started_at } = failed;
         shorten(&mut failure.error);
+        if attempts == 1 {
+            self.tally.waited(failing.event.time, started_at);
+        }
         let cause = Bytes::from(failure.error.clone());
         let record =
             LaneRecord { attempts, started: false, ..self.record_with_head(&lane, failing.event.id) };
@@ -328,7 +335,7 @@ impl Seat {
     /// An event in memory ends.
     pub(super) fn end(&mut self, lane: &LaneName, waiting: &Arc<Waiting>, end: End) {
         self.pass(lane, waiting);
-        self.tally.count(end.terminal);
+        self.tally.ended(end.terminal);
         if end.terminal == Terminal::Failed
             && let Some(job) = self.our_job(waiting.event.job)
         {
@@ -353,6 +360,7 @@ impl Seat {
 
     /// A failed event is kept aside.
     fn bury(&mut self, lane: &LaneName, waiting: &Arc<Waiting>, end: End) {
+        self.dead_letters += 1;
         self.gathering.dead(dead_letter(&waiting.event, &end));
         self.end(lane, waiting, end);
     }
@@ -366,6 +374,7 @@ impl Seat {
     /// The same for one that was in a siding.
     pub(super) fn divert_passed(&mut self, event: &Event, since: EventId) {
         let end = diverted(since);
+        self.dead_letters += 1;
         self.gathering.dead(dead_letter(event, &end));
         self.end_passed(event.id, event.job, end);
     }
@@ -397,6 +406,7 @@ impl Seat {
 
     pub(super) fn end_job(&mut self, id: EventId, job: Option<JobMark>, end: &End, result: JobResult) {
         let Some(mark) = self.our_job(job) else { return };
+        self.tally.job_ended(end.terminal);
         self.gathering.job(JobEnd {
             id,
             end: end.terminal,

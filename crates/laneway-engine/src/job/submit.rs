@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes};
-use laneway_core::event::Dedup;
+use laneway_core::event::{Dedup, TRACE_HEADERS};
 use laneway_core::store::Receipt;
 use laneway_core::{
-    ConflictReason, DelayMode, Draft, JobDraft, JobId, Partition, ProcessorId, Refusal, StartAfter,
+    ConflictReason, DelayMode, Draft, Headers, JobDraft, JobId, Partition, ProcessorId, Refusal, StartAfter,
     StoreError, StreamInfo,
 };
 use xxhash_rust::xxh3::xxh3_128;
@@ -214,7 +214,8 @@ impl By {
 /// A number for everything that a submitter says of a job besides its lane.
 fn body(draft: &Draft, responder: ProcessorId) -> u128 {
     let mut said = Vec::with_capacity(draft.data.len() + 128);
-    for bytes in [draft.kind.bytes(), draft.headers.bytes(), &draft.data] {
+    let headers = without_trace(&draft.headers);
+    for bytes in [draft.kind.bytes(), headers.bytes(), &draft.data] {
         said.put_u64_le(bytes.len() as u64);
         said.extend_from_slice(bytes);
     }
@@ -237,6 +238,12 @@ fn body(draft: &Draft, responder: ProcessorId) -> u128 {
         said.put_u64_le(until);
     }
     xxh3_128(&said)
+}
+
+/// Two tries of one submission may belong to two traces.
+fn without_trace(headers: &Headers) -> Headers {
+    let said = headers.iter().filter(|(name, _)| !TRACE_HEADERS.contains(name));
+    Headers::new(said).expect("no more than were taken before")
 }
 
 fn submitted(sent: Sent) -> Result<Submitted, JobError> {

@@ -74,6 +74,8 @@ pub(crate) struct Book {
     table: Table<LaneName, Arc<Waiting>>,
     memos: HashMap<LaneName, Memo>,
     bytes: usize,
+    /// Events in memory that are jobs.
+    jobs: usize,
     /// Whether events run together with the head of their lane.
     batches: bool,
     /// Whether batches wait to be full.
@@ -89,7 +91,14 @@ impl Book {
     /// `batches`: whether events run together with the head of their lane.
     pub(crate) fn new(batches: bool) -> Self {
         let settings = Settings { mode: Mode::Queue, concurrency: usize::MAX, ..Settings::default() };
-        Self { table: Table::new(settings), memos: HashMap::new(), bytes: 0, batches, gathers: false }
+        Self {
+            table: Table::new(settings),
+            memos: HashMap::new(),
+            bytes: 0,
+            jobs: 0,
+            batches,
+            gathers: false,
+        }
     }
 
     /// Events may run together with the head of their lane.
@@ -122,6 +131,17 @@ impl Book {
     /// Bytes of the events in memory.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Events in memory that are jobs.
+    pub(crate) fn jobs(&self) -> usize {
+        self.jobs
+    }
+
+    /// Lanes with an event in memory.
+    pub(crate) fn lanes(&self) -> usize {
+        let counts = self.table.snapshot();
+        counts.lanes - counts.remembered
     }
 
     pub(crate) fn can_start(&self) -> bool {
@@ -157,6 +177,7 @@ impl Book {
     /// The same for one that is more urgent than it says, for the sake of one behind it that is not in memory.
     pub(crate) fn push_lifted(&mut self, lane: LaneName, event: Event, sided: bool, priority: u8, now: Now) {
         self.bytes += size_of(&event);
+        self.jobs += usize::from(event.job.is_some());
         if self.gathers && self.table.len_of(&lane) == 0 {
             self.memo_mut(&lane).runnable_since = Some(now.steady);
         }
@@ -208,7 +229,7 @@ impl Book {
             self.take_ended();
         }
         self.table.finish(turn, Verdict::Done);
-        self.bytes -= size_of(&turn.payload.event);
+        self.left(&turn.payload.event);
         self.tidy(&turn.key);
     }
 
@@ -300,8 +321,14 @@ impl Book {
         let mut outbox = Outbox::default();
         self.table.swap_outbox(&mut outbox);
         let ended: Vec<_> = outbox.ended.into_iter().map(|ended| ended.payload).collect();
-        self.bytes -= ended.iter().map(|waiting| size_of(&waiting.event)).sum::<usize>();
+        ended.iter().for_each(|waiting| self.left(&waiting.event));
         ended
+    }
+
+    /// An event is not in memory any more.
+    fn left(&mut self, event: &Event) {
+        self.bytes -= size_of(event);
+        self.jobs -= usize::from(event.job.is_some());
     }
 }
 

@@ -15,4 +15,4 @@ pub(crate) use book::{Book, LaneTurn, Waiting, name_of, size_of};
 pub(crate) use latest::{open as open_state, seal as seal_state};
 pub use operate::{Filed, OperateError, Operator};
 pub(crate) use rate::Rates;
-pub(crate) use records::{KNOWN_MAX, Records};
+pub(crate) use records::{KNOWN_MAX, Records, is_held_up};

@@ -11,9 +11,11 @@ use laneway_core::{
     Bytes, Draft, Durability, Mode, Partition, Refusal, Shard, Store, StoreError, StreamInfo, Term,
 };
 use parking_lot::Mutex;
+use tracing::Instrument;
 
 use super::catalogue::{Catalogue, CatalogueError};
 use crate::job::headers;
+use crate::observe::{sending, stamp};
 use crate::service::Env;
 
 /// Times an append that nobody answered is repeated.
@@ -128,6 +130,13 @@ impl Producer {
         stream: &str,
         appending: Appending,
     ) -> Result<Vec<Sent>, AppendError> {
+        let span = sending(stream, appending.drafts.len());
+        let appended = self.append_traced(stream, appending);
+        if span.is_none() { appended.await } else { appended.instrument(span).await }
+    }
+
+    async fn append_traced(&self, stream: &str, mut appending: Appending) -> Result<Vec<Sent>, AppendError> {
+        stamp(&mut appending.drafts);
         let info = self.catalogue.stream(stream).await?;
         let refused = |index, refusal| AppendError::Refused { index, refusal };
         check(&info, &appending.drafts)?;

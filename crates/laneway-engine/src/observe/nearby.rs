@@ -100,6 +100,11 @@ impl Nearby {
         (Asked { nearby: self.clone(), seat }, questions)
     }
 
+    /// Seats whose owner is here.
+    pub(crate) fn seats(&self) -> usize {
+        self.0.lock().seats.len()
+    }
+
     /// What runs in these lanes; nothing when the owner of their seat is not here.
     pub(super) async fn under_way(&self, seat: Seat, lanes: Vec<LaneName>) -> Option<UnderWay> {
         let ask = self.0.lock().seats.get(&seat).cloned()?;

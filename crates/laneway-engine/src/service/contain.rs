@@ -8,6 +8,8 @@ use std::time::Duration;
 use futures::FutureExt;
 
 use super::env::Env;
+use crate::handler::PANICKED;
+use crate::observe::count_fault;
 
 /// Wait before a loop that came to a bad end begins again.
 const BEGIN_AGAIN: Duration = Duration::from_secs(1);
@@ -17,7 +19,7 @@ pub(crate) async fn contained<A>(part: &'static str, work: impl Future<Output = 
     let outcome = AssertUnwindSafe(work).catch_unwind().await;
     outcome.map_err(|panic| {
         let words = panic_words(&*panic);
-        metrics::counter!("laneway_faults_total", "part" => part).increment(1);
+        count_fault(part);
         tracing::error!(part, fault = words, "a part of the engine came to a bad end");
         words
     })
@@ -38,5 +40,5 @@ pub(crate) async fn kept_running<W: Future<Output = ()>>(
 pub(crate) fn panic_words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("panicked: {}", text.unwrap_or("no message"))
+    format!("{PANICKED}{}", text.unwrap_or("no message"))
 }

@@ -15,6 +15,7 @@ mod latest;
 mod latest_model;
 mod limits;
 mod lists;
+mod observed;
 mod order;
 mod own_policy;
 mod processors;

@@ -7,6 +7,7 @@ use laneway_core::event::Dedup;
 use laneway_core::{Delay, DelayMode, Draft, EventId, Headers, Key, Kind, StartAfter, Timestamp};
 
 use super::send_error::SendError;
+use crate::TraceContext;
 use crate::format;
 use crate::record::Record;
 
@@ -85,6 +86,13 @@ impl Options {
         self.headers.push((name, value));
     }
 
+    pub(crate) fn trace(&mut self, context: &TraceContext) {
+        self.header("traceparent".to_owned(), context.traceparent().into());
+        if let Some(state) = context.tracestate() {
+            self.header("tracestate".to_owned(), state.into());
+        }
+    }
+
     pub(crate) fn into_draft(self) -> Result<Draft, SendError> {
         let mut draft = self.draft?;
         draft.headers = Headers::new(self.headers)?;
@@ -143,6 +151,13 @@ macro_rules! options {
         /// Lets a name and a value travel with it.
         pub fn header(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
             self.options.header(name.into(), value.into());
+            self
+        }
+
+        /// Sends it from this place of a trace, which its run and what that emits go on from. Default: where the caller
+        /// is, see [`TraceContext::current`](crate::TraceContext::current).
+        pub fn trace(mut self, context: &crate::TraceContext) -> Self {
+            self.options.trace(context);
             self
         }
     };

@@ -59,6 +59,11 @@ use crate::record::Record;
 /// reminders.send(&reminder).hold(mins(10)).await?;
 /// // Of no use after an hour; handlers read the header with `Ctx::headers`.
 /// reminders.send(&reminder).ttl(hours(1)).header("language", "de").await?;
+/// // Its run, and what that emits, belong to the trace of the caller.
+/// let text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+/// if let Some(trace) = laneway::TraceContext::parse(text, None) {
+///     reminders.send(&reminder).trace(&trace).await?;
+/// }
 /// // What is known of the customer goes along, and goes away with the last event.
 /// reminders.send(&reminder).object(&"ann@example.org").await?;
 /// reminders.send(&reminder).remove_object().expect_object_version(1).await?;

@@ -109,5 +109,5 @@ fn lane_that_is_parked_by_crashes_is_told_and_counted() {
     assert_eq!(told, ["lane.parked"]);
     let text = String::from_utf8_lossy(&played.reports[0].data);
     assert!(text.contains("came to an end 3 times") && text.contains("\"event\":\"1\""), "{text}");
-    assert_eq!(played.seat.take_tally().0.parked, 1);
+    assert_eq!(played.seat.tally().parked, 1);
 }

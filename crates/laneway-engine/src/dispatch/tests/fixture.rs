@@ -107,7 +107,7 @@ impl Played {
         };
         let resume = Resume { progress, head: EventId(events), request_no: 0 };
         let known: BTreeSet<LaneName> = started.iter().map(|(number, _)| lane(*number)).collect();
-        let records = Records::new(Some(known));
+        let records = Records::new(Some(known), BTreeSet::new());
         let of_stream = StreamSettings { partitions: 1, mode: Mode::Queue, ..StreamSettings::default() };
         let stream = StreamInfo {
             id: shard.stream,
@@ -157,7 +157,7 @@ impl Played {
 
     /// A run is over with these answers, one per lane; they are gathered.
     pub(super) fn answered(&mut self, run: RunNo, answers: Vec<Prepared>) {
-        self.seat.finished(run, Finished { answers, started_at: Timestamp(0) });
+        self.seat.finished(run, Finished { answers, started_at: Timestamp(0), took: None });
         self.seat.settle(&self.env, NOW);
     }
 

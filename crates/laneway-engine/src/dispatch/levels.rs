@@ -1,0 +1,43 @@
+//! How a seat stands, in numbers for the meters. Looked at now and then, never per event.
+
+use std::time::Duration;
+
+use super::seat::Seat;
+use crate::observe::{Levels, Tally, between};
+use crate::service::Now;
+
+impl Seat {
+    /// What happened since it was last counted.
+    pub(crate) fn tally(&mut self) -> &mut Tally {
+        &mut self.tally
+    }
+
+    /// It was seized with so many dead letters.
+    pub(crate) fn has_dead_letters(&mut self, count: u64) {
+        self.dead_letters = count;
+    }
+
+    pub(crate) fn levels(&self, now: Now) -> Levels {
+        let running = self.runs.values().flat_map(|active| &active.lanes).flat_map(|lane| lane.events());
+        let jobs_running = running.filter(|waiting| waiting.event.job.is_some()).count();
+        Levels {
+            lag_events: self.head.0.saturating_sub(self.floor.0),
+            lag: self.lag(now),
+            lanes_active: self.book.lanes(),
+            lanes_blocked: self.records.held_up(),
+            jobs_waiting: self.book.jobs().saturating_sub(jobs_running),
+            jobs_running,
+            dead_letters: self.dead_letters,
+        }
+    }
+
+    /// Age of the oldest event that holds the floor back. Of events that are not read yet nothing is known but that they
+    /// came after the last one that was.
+    fn lag(&self, now: Now) -> Duration {
+        let holding = self.book.events().map(|(_, waiting)| waiting);
+        let holding = holding.filter(|waiting| !waiting.is_sided() && !waiting.has_ended());
+        let oldest = holding.map(|waiting| waiting.event.time).min();
+        let unread = (self.read_to < self.head && self.read_time.0 > 0).then_some(self.read_time);
+        oldest.or(unread).map_or(Duration::ZERO, |time| between(time, now.calendar))
+    }
+}

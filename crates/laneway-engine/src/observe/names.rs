@@ -1,0 +1,215 @@
+//! Every metric of the engine in one list: its name, kind, labels and meaning.
+//!
+//! Whoever meters something makes the metric from its entry here, so that nothing can be counted that the list, and with it
+//! `docs/reference/metrics.md`, does not tell. Labels never carry a key, nor anything else that a producer makes up.
+
+use metrics::{Counter, Gauge, Histogram, Label};
+
+/// What a metric is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricKind {
+    /// Only grows, from the start of the process.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// How a value is spread.
+    Histogram,
+}
+
+impl std::fmt::Display for MetricKind {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        })
+    }
+}
+
+/// One metric.
+///
+/// ```
+/// let about = laneway_engine::observe::METRICS;
+/// let lag = about.iter().find(|metric| metric.name == "laneway_lag_events").unwrap();
+/// assert_eq!(lag.labels, ["stream", "processor", "partition"]);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: MetricKind,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+    /// What it tells.
+    pub help: &'static str,
+}
+
+const SEAT: &[&str] = &["stream", "processor", "partition"];
+
+pub(super) const APPENDED: Metric = Metric {
+    name: "laneway_events_appended_total",
+    kind: MetricKind::Counter,
+    labels: &["stream", "partition"],
+    help: "Events that this node appended: sent, submitted, emitted, or due after a delay. Repeats do not count.",
+};
+pub(super) const PROCESSED: Metric = Metric {
+    name: "laneway_events_processed_total",
+    kind: MetricKind::Counter,
+    labels: &["stream", "processor", "partition", "outcome"],
+    help: "What came of events: done, failed, skipped, superseded, cancelled or expired; retry and parked are no ends.",
+};
+pub(super) const SUPERSEDED: Metric = Metric {
+    name: "laneway_superseded_total",
+    kind: MetricKind::Counter,
+    labels: SEAT,
+    help: "Events of streams of mode latest that a newer one took the place of.",
+};
+pub(super) const DURATION: Metric = Metric {
+    name: "laneway_process_duration_seconds",
+    kind: MetricKind::Histogram,
+    labels: SEAT,
+    help: "How long a call of a handler took, whatever came of it.",
+};
+pub(super) const AGE: Metric = Metric {
+    name: "laneway_event_age_seconds",
+    kind: MetricKind::Histogram,
+    labels: SEAT,
+    help: "From append to done.",
+};
+pub(super) const WAIT: Metric = Metric {
+    name: "laneway_lane_wait_seconds",
+    kind: MetricKind::Histogram,
+    labels: SEAT,
+    help: "From append to the start of the first run: behind others of its lane, for a free place, for its time.",
+};
+pub(super) const LAG_EVENTS: Metric = Metric {
+    name: "laneway_lag_events",
+    kind: MetricKind::Gauge,
+    labels: SEAT,
+    help: "Events behind the last one before which everything has ended or was set aside.",
+};
+pub(super) const LAG_SECONDS: Metric = Metric {
+    name: "laneway_lag_seconds",
+    kind: MetricKind::Gauge,
+    labels: SEAT,
+    help: "Age of the oldest event that has neither ended nor was set aside; of one not read yet, that of the last one read.",
+};
+pub(super) const LANES_ACTIVE: Metric = Metric {
+    name: "laneway_lanes_active",
+    kind: MetricKind::Gauge,
+    labels: SEAT,
+    help: "Lanes with an event in memory that waits or runs.",
+};
+pub(super) const LANES_BLOCKED: Metric = Metric {
+    name: "laneway_lanes_blocked",
+    kind: MetricKind::Gauge,
+    labels: SEAT,
+    help: "Lanes that are parked, paused, diverting, held, or wait to try again. Counts to 65,537 per partition.",
+};
+pub(super) const JOBS: Metric = Metric {
+    name: "laneway_jobs",
+    kind: MetricKind::Gauge,
+    labels: &["stream", "processor", "partition", "state"],
+    help: "Jobs in memory: waiting or running. Those not read yet are in laneway_lag_events.",
+};
+pub(super) const JOBS_ENDED: Metric = Metric {
+    name: "laneway_jobs_ended_total",
+    kind: MetricKind::Counter,
+    labels: &["stream", "processor", "partition", "outcome"],
+    help: "Jobs by how they ended.",
+};
+pub(super) const DEAD_LETTERS: Metric = Metric {
+    name: "laneway_dead_letters",
+    kind: MetricKind::Gauge,
+    labels: SEAT,
+    help: "Dead letters that nobody has redriven or discarded.",
+};
+pub(super) const DISCARDED: Metric = Metric {
+    name: "laneway_dead_letters_discarded_total",
+    kind: MetricKind::Counter,
+    labels: SEAT,
+    help: "Dead letters that were forgotten on request.",
+};
+pub(super) const STORE_OP: Metric = Metric {
+    name: "laneway_store_op_duration_seconds",
+    kind: MetricKind::Histogram,
+    labels: &["op"],
+    help: "How long the store took to answer a call.",
+};
+pub(super) const STORE_ERRORS: Metric = Metric {
+    name: "laneway_store_errors_total",
+    kind: MetricKind::Counter,
+    labels: &["op", "error"],
+    help: "Calls that the store could not do: full, unknown (no answer), down or corrupt. Refusals do not count.",
+};
+pub(super) const FAULTS: Metric = Metric {
+    name: "laneway_faults_total",
+    kind: MetricKind::Counter,
+    labels: &["part"],
+    help: "Parts of the engine that came to a bad end and were begun again: run, seat, retention or schedules.",
+};
+pub(super) const BUILD_INFO: Metric = Metric {
+    name: "laneway_build_info",
+    kind: MetricKind::Gauge,
+    labels: &["version"],
+    help: "Always 1; the label says which version runs.",
+};
+
+/// Every metric that the engine tells.
+pub const METRICS: &[Metric] = &[
+    APPENDED,
+    PROCESSED,
+    SUPERSEDED,
+    DURATION,
+    AGE,
+    WAIT,
+    LAG_EVENTS,
+    LAG_SECONDS,
+    LANES_ACTIVE,
+    LANES_BLOCKED,
+    JOBS,
+    JOBS_ENDED,
+    DEAD_LETTERS,
+    DISCARDED,
+    STORE_OP,
+    STORE_ERRORS,
+    FAULTS,
+    BUILD_INFO,
+];
+
+/// Tells the recorder what every metric means, and which version runs.
+pub(crate) fn introduce() {
+    for Metric { name, kind, help, .. } in METRICS.iter().copied() {
+        match kind {
+            MetricKind::Counter => metrics::describe_counter!(name, help),
+            MetricKind::Gauge => metrics::describe_gauge!(name, help),
+            MetricKind::Histogram => metrics::describe_histogram!(name, help),
+        }
+    }
+    BUILD_INFO.gauge(&[env!("CARGO_PKG_VERSION")]).set(1.0);
+}
+
+/// A part of the engine came to a bad end.
+pub(crate) fn count_fault(part: &str) {
+    FAULTS.counter(&[part]).increment(1);
+}
+
+impl Metric {
+    fn with(&self, values: &[&str]) -> Vec<Label> {
+        debug_assert_eq!(self.labels.len(), values.len(), "{} has another number of labels", self.name);
+        self.labels.iter().zip(values).map(|(label, value)| Label::new(*label, (*value).to_owned())).collect()
+    }
+
+    pub(super) fn counter(&self, values: &[&str]) -> Counter {
+        metrics::counter!(self.name, self.with(values))
+    }
+
+    pub(super) fn gauge(&self, values: &[&str]) -> Gauge {
+        metrics::gauge!(self.name, self.with(values))
+    }
+
+    pub(super) fn histogram(&self, values: &[&str]) -> Histogram {
+        metrics::histogram!(self.name, self.with(values))
+    }
+}
