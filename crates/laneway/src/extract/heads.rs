@@ -1,15 +1,16 @@
 //! The heads of several lanes in one call, with an outcome each.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use laneway_engine::handler::{Done, LaneAnswer};
+use laneway_engine::handler::{Failure, LaneAnswer};
 use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::ctx::Ctx;
 use super::needs::Extract;
-use super::scope::Scope;
+use super::scope::{Finished, Scope};
 use crate::error::{Error, Result};
 use crate::format;
 use crate::record::Record;
@@ -22,8 +23,9 @@ use crate::record::Record;
 /// policy says, and the others go on.
 ///
 /// Up to a hundred lanes of one partition come together, or as many as
-/// [`Batch::lanes`](crate::Batch::lanes) says. What belongs to one lane is found by [`ctx`](Self::ctx); other arguments
-/// are those that belong to none, such as [`State`](crate::State).
+/// [`Batch::lanes`](crate::Batch::lanes) says. What belongs to one lane is found by [`ctx`](Self::ctx), and as
+/// [`Each`](crate::Each) of an argument: its state, what it emits, its object. Other arguments are those that belong to
+/// no lane, such as [`State`](crate::State).
 ///
 /// ```
 /// use laneway::prelude::*;
@@ -109,14 +111,21 @@ pub struct HeadBatch<T: Record> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument beside a `HeadBatch`",
     label = "belongs to one lane",
-    note = "a handler of many lanes may take `State<T>`, or a type that implements `laneway::extract::OverLanes`; \
-            what belongs to one lane is found with `HeadBatch::ctx`"
+    note = "a handler of many lanes may take `State<T>`, `Each<{Self}>` to have one for each head, or a type that \
+            implements `laneway::extract::OverLanes`"
 )]
-pub trait OverLanes: Extract {}
+pub trait OverLanes: Extract {
+    /// Takes it from the runs of all heads. Default: from that of the first.
+    fn extract_over(heads: &[Arc<Scope>]) -> impl Future<Output = Result<Self>> + Send {
+        async move { Self::extract(&heads[0]).await }
+    }
+}
 
-/// What the handler said of each lane.
-#[derive(Debug, Default)]
-pub(crate) struct Said(Mutex<Vec<Option<Outcome>>>);
+/// What the handler said of each lane, and the runs that gather what it did.
+pub(crate) struct Said {
+    outcomes: Mutex<Vec<Option<Outcome>>>,
+    heads: Vec<Arc<Scope>>,
+}
 
 #[derive(Debug)]
 enum Outcome {
@@ -127,8 +136,10 @@ enum Outcome {
 
 impl<T: Record> HeadBatch<T> {
     pub(crate) fn new(heads: Vec<(T, Arc<Scope>)>) -> (Self, Arc<Said>) {
-        let said = Arc::new(Said(Mutex::new(heads.iter().map(|_| None).collect())));
-        let (records, contexts) = heads.into_iter().map(|(record, scope)| (record, Ctx::of(scope))).unzip();
+        let (records, heads): (Vec<T>, Vec<Arc<Scope>>) = heads.into_iter().unzip();
+        let contexts = heads.iter().map(|scope| Ctx::of(Arc::clone(scope))).collect();
+        let outcomes = Mutex::new(heads.iter().map(|_| None).collect());
+        let said = Arc::new(Said { outcomes, heads });
         (Self { records, contexts, said: Arc::clone(&said) }, said)
     }
 
@@ -180,24 +191,43 @@ impl<T: Record> std::ops::Deref for HeadBatch<T> {
 
 impl Said {
     fn say(&self, index: usize, outcome: Outcome) {
-        self.0.lock()[index] = Some(outcome);
+        self.outcomes.lock()[index] = Some(outcome);
+    }
+
+    /// The runs of all heads.
+    pub(crate) fn heads(&self) -> &[Arc<Scope>] {
+        &self.heads
     }
 
     /// The answers for all lanes, given what the handler returned for those it did not mention.
     pub(crate) fn into_answers(self: &Arc<Self>, returned: Result<Option<Bytes>>) -> Vec<LaneAnswer> {
-        let said = std::mem::take(&mut *self.0.lock());
-        let others = match returned {
-            Ok(result) => LaneAnswer::done(result),
-            Err(error) => LaneAnswer { failure: Some(error.into_failure()), ..LaneAnswer::default() },
-        };
-        let answers = said.into_iter().map(|outcome| match outcome {
-            None => others.clone(),
-            Some(Outcome::Done) => LaneAnswer { done: vec![Done::default()], ..LaneAnswer::default() },
-            Some(Outcome::Answered(result)) => LaneAnswer::done(Some(result)),
-            Some(Outcome::Failed(error)) => {
-                LaneAnswer { failure: Some(error.into_failure()), ..LaneAnswer::default() }
-            }
+        let said = std::mem::take(&mut *self.outcomes.lock());
+        let others = returned.map_err(Error::into_failure);
+        let answers = said.into_iter().zip(&self.heads).map(|(outcome, head)| match (outcome, &others) {
+            (Some(Outcome::Done), _) => done(head, None),
+            (Some(Outcome::Answered(result)), _) => done(head, Some(result)),
+            (None, Ok(result)) => done(head, result.clone()),
+            (Some(Outcome::Failed(error)), _) => failed(error.into_failure()),
+            (None, Err(failure)) => failed(failure.clone()),
         });
         answers.collect()
+    }
+}
+
+/// One head is done, with the state and the emits that its run left.
+fn done(head: &Scope, result: Option<Bytes>) -> LaneAnswer {
+    match head.finish(result) {
+        Ok(Finished { done, state }) => LaneAnswer { done: vec![done], state, ..LaneAnswer::default() },
+        Err(error) => failed(error.into_failure()),
+    }
+}
+
+fn failed(failure: Failure) -> LaneAnswer {
+    LaneAnswer { failure: Some(failure), ..LaneAnswer::default() }
+}
+
+impl std::fmt::Debug for Said {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Said").field(&self.outcomes).finish()
     }
 }

@@ -1,10 +1,12 @@
 //! What a handler can ask for in its arguments.
 //!
 //! The first argument is what came: [`Event`], [`Job`], [`LaneBatch`] or [`HeadBatch`]. All others are extracted from the run's
-//! [`Scope`], in any order: [`LaneState`], [`Object`], [`Emit`], [`Ctx`], [`State`], or a type of yours.
+//! [`Scope`], in any order: [`LaneState`], [`Object`], [`Emit`], [`Ctx`], [`State`], or a type of yours;
+//! beside a [`HeadBatch`], what belongs to one lane comes as [`Each`].
 
 mod came;
 mod ctx;
+mod each;
 mod emit;
 mod heads;
 mod lane_state;
@@ -15,7 +17,9 @@ mod state;
 
 pub use came::{Event, Job, LaneBatch};
 pub use ctx::Ctx;
+pub use each::Each;
 pub use emit::Emit;
+pub(crate) use heads::Said;
 pub use heads::{HeadBatch, OverLanes};
 pub use lane_state::LaneState;
 pub use needs::{Extract, Needs};

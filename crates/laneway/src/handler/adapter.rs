@@ -18,7 +18,7 @@ use laneway_engine::handler::{
 
 use super::function::Handler;
 use crate::error::{Error, Result};
-use crate::extract::{Ground, HeadBatch, Scope, ScopeParts};
+use crate::extract::{Ground, HeadBatch, Said, Scope, ScopeParts};
 use crate::record::Record;
 
 /// A handler whose type is forgotten.
@@ -137,11 +137,11 @@ where
     join_all(calls.into_iter().map(run)).await
 }
 
-/// Runs the heads of several lanes in one call. `run` gets the run of the first of them for its other arguments.
+/// Runs the heads of several lanes in one call. `run` gets the runs of all of them for its other arguments.
 pub(super) async fn together<T, F, A>(calls: Vec<LaneCall>, run: F) -> Vec<LaneAnswer>
 where
     T: Record,
-    F: FnOnce(Arc<Scope>, HeadBatch<T>) -> A,
+    F: FnOnce(Arc<Said>, HeadBatch<T>) -> A,
     A: Future<Output = Result<Option<Bytes>>>,
 {
     let mut heads: Vec<(T, Arc<Scope>)> = Vec::with_capacity(calls.len());
@@ -150,15 +150,16 @@ where
         .into_iter()
         .map(|mut call| {
             let head = call.lane.events.swap_remove(0);
-            let scope = call.scope(head, call.lane.attempt, None);
+            let state = call.lane.state.take().map(|state| state.bytes);
+            let scope = call.scope(head, call.lane.attempt, state);
             scope.record().map(|record| heads.push((record, scope))).map_err(|error| failed(0, error)).err()
         })
         .collect();
     let mut answers = Vec::new();
-    if let Some((_, first)) = heads.first() {
-        let first = Arc::clone(first);
+    if !heads.is_empty() {
         let (batch, said) = HeadBatch::new(heads);
-        answers = said.into_answers(run(first, batch).await);
+        let returned = run(Arc::clone(&said), batch).await;
+        answers = said.into_answers(returned);
     }
     let mut answers = answers.into_iter();
     let answer = |unfit: Option<LaneAnswer>| unfit.or_else(|| answers.next()).expect("one answer per record");

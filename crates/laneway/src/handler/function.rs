@@ -191,10 +191,11 @@ macro_rules! functions {
             }
 
             async fn run(self, calls: Vec<LaneCall>) -> Vec<LaneAnswer> {
-                together(calls, |scope, batch| async move {
-                    let running = self(batch, $($argument::extract(&scope).await?,)*);
+                together(calls, |said, batch| async move {
+                    let heads = said.heads();
+                    let running = self(batch, $($argument::extract_over(heads).await?,)*);
                     let answer = running.await.map_err(Into::into)?;
-                    scope.result_of_any(&answer)
+                    heads[0].result_of_any(&answer)
                 })
                 .await
             }

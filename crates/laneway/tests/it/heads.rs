@@ -135,6 +135,76 @@ async fn lanes_of_two_types_go_to_two_handlers_in_one_run() {
     assert_eq!(*calls.lock(), ["a asks, b x"]);
 }
 
+#[derive(Record, Serialize, Deserialize, Debug, PartialEq)]
+#[record(key = "lane")]
+struct Seen {
+    lane: String,
+    count: u32,
+}
+
+/// Counts the rows of each lane and tells of each; a row may fail after that.
+async fn count(rows: HeadBatch<Row>, counts: Each<LaneState<u32>>, out: Each<Emit<Seen>>) -> Result<u32> {
+    for (index, row) in rows.iter().enumerate() {
+        let mut count = match counts.of(index).await {
+            Ok(count) => count,
+            Err(error) => {
+                rows.fail(index, error);
+                continue;
+            }
+        };
+        *count += 1;
+        out.of(index).await?.send(Seen { lane: row.lane.clone(), count: *count })?;
+        match row.what.as_str() {
+            "fails once" if rows.ctx(index).attempt() == 1 => rows.fail(index, Error::new("told to fail")),
+            "ends" => count.remove(),
+            "asks" => rows.answer(index, &*count)?,
+            _ => {}
+        }
+    }
+    Ok(0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_head_has_its_state_and_emits_that_count_if_it_is_done() {
+    let app = App::new();
+    let (stream, seen) = (app.stream::<Row>("rows").partitions(1), app.stream::<Seen>("seen").partitions(1));
+    app.processor("count", &stream, count).batch(Batch::Lanes { max: 10, within: secs(1) });
+    app.start().await.expect("it starts");
+    let given = [("a", "x"), ("b", "fails once"), ("c", "x"), ("a", "ends"), ("c", "x"), ("a", "x")];
+    stream.send_many(&rows(&given)).await.expect("sent");
+    app.run_until_quiet().await;
+    let asked = stream.submit_as::<u32>(&rows(&[("c", "asks")])[0]).await.expect("submitted");
+    assert_eq!(asked.wait(secs(60)).await.expect("done"), 3);
+    app.run_until_quiet().await;
+    let mut told: Vec<(String, u32)> =
+        app.sent(&seen).await.into_iter().map(|seen| (seen.lane, seen.count)).collect();
+    told.sort();
+    let of = |lane: &str, count| (lane.to_owned(), count);
+    let expected = [of("a", 1), of("a", 1), of("a", 2), of("b", 1), of("c", 1), of("c", 2), of("c", 3)];
+    assert_eq!(told, expected, "a failed run left neither state nor emit, a removed state begins anew");
+}
+
+#[tokio::test(start_paused = true)]
+async fn head_that_can_have_no_state_fails_alone() {
+    #[derive(Record, Serialize, Deserialize)]
+    #[record(keyless, kind = "row")]
+    struct Loose {
+        lane: String,
+        what: String,
+    }
+    let app = App::new();
+    let (stream, seen) = (app.stream::<Row>("rows").partitions(1), app.stream::<Seen>("seen"));
+    app.processor("count", &stream, count).batch(Batch::Lanes { max: 10, within: secs(1) });
+    app.start().await.expect("it starts");
+    let loose = Loose { lane: "none".to_owned(), what: "x".to_owned() };
+    app.stream::<Loose>("rows").send(&loose).await.expect("sent");
+    stream.send_many(&rows(&[("a", "x")])).await.expect("sent");
+    app.run_until_quiet().await;
+    assert_eq!(app.sent(&seen).await, [Seen { lane: "a".to_owned(), count: 1 }]);
+    let parked = app.operations("count").parked().await.expect("listed");
+    assert!(parked.len() == 1 && parked[0].cause.contains("no key"), "{parked:?}");
+}
+
 #[tokio::test]
 async fn batch_of_one_lane_for_a_handler_of_many_is_a_fault() {
     let app = App::new().state(Calls::default());
