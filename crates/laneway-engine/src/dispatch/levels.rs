@@ -12,11 +12,6 @@ impl Seat {
         &mut self.tally
     }
 
-    /// It was seized with so many dead letters.
-    pub(crate) fn has_dead_letters(&mut self, count: u64) {
-        self.dead_letters = count;
-    }
-
     pub(crate) fn levels(&self, now: Now) -> Levels {
         let running = self.runs.values().flat_map(|active| &active.lanes).flat_map(|lane| lane.events());
         let jobs_running = running.filter(|waiting| waiting.event.job.is_some()).count();
@@ -27,7 +22,6 @@ impl Seat {
             lanes_blocked: self.records.held_up(),
             jobs_waiting: self.book.jobs().saturating_sub(jobs_running),
             jobs_running,
-            dead_letters: self.dead_letters,
         }
     }
 

@@ -125,7 +125,6 @@ async fn take(
     let was_clean = resume.progress.clean;
     let (records, ahead) = records(ground, id).await?;
     let mut seat = Seat::new(id, Arc::clone(settings), stream, names, resume, records);
-    seat.has_dead_letters(dead_letters(ground, id).await?);
     if ground.demand.is_some() {
         seat.serve_workers();
     }
@@ -168,15 +167,6 @@ async fn owner_of(ground: &Ground, seat: SeatId) -> Result<Option<Owner>> {
     let fence = found.progress.fence;
     let nobody = fence.term.0 == 0 && fence.nonce == Nonce(0);
     Ok((!nobody).then_some(Owner { term: fence.term, nonce: fence.nonce }))
-}
-
-/// How many dead letters a seat has.
-async fn dead_letters(ground: &Ground, seat: SeatId) -> Result<u64> {
-    let Rows::Counts(counts) = ground.store.query(Query::Counts(seat.shard)).await? else {
-        return Err(StoreError::Corrupt { what: "the store answered another list than counts".to_owned() });
-    };
-    let found = counts.seats.iter().find(|(processor, _)| *processor == seat.processor);
-    Ok(found.map_or(0, |(_, [_, dead, _, _])| *dead))
 }
 
 /// The names of all lanes that have a record, unless they are too many, and those among them that are ahead.

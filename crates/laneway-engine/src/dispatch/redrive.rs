@@ -41,7 +41,7 @@ impl Seat {
             return refused(why);
         }
         for dead in &chosen {
-            self.revive(lane, dead.event.id);
+            self.gathering.revive(lane, dead.event.id);
             if self.is_ahead(lane, dead.event.id) {
                 self.gathering.side_ahead(lane, dead.event.id);
             } else {
@@ -102,19 +102,13 @@ impl Seat {
         draft.incarnation = dead.event.incarnation;
         draft.delete = dead.event.delete;
         self.gathering.emit(vec![Emit { stream: self.id.shard.stream, draft }]);
-        self.revive(lane, dead.event.id);
-    }
-
-    /// A dead letter is one no more.
-    fn revive(&mut self, lane: &LaneName, id: EventId) {
-        self.dead_letters = self.dead_letters.saturating_sub(1);
-        self.gathering.revive(lane, id);
+        self.gathering.revive(lane, dead.event.id);
     }
 
     /// Forgets dead letters for good. A lane that diverts goes on diverting: only a resume ends that.
     pub(super) fn discard(&mut self, wish: &Wish, lane: &LaneName, id: Option<EventId>) -> Verdict {
         self.one_by_one(wish, lane, id, |seat, lane, dead| {
-            seat.revive(lane, dead.event.id);
+            seat.gathering.revive(lane, dead.event.id);
             seat.tally.discarded += 1;
         })
     }

@@ -102,8 +102,6 @@ pub(crate) struct Seat {
     pub(super) names: Names,
     /// What happened since the last durable commit.
     pub(super) tally: Tally,
-    /// Dead letters, durable or on their way.
-    pub(super) dead_letters: u64,
     /// When the last event that was read was appended.
     pub(super) read_time: Timestamp,
     pub(super) rates: Rates,
@@ -286,7 +284,6 @@ impl Seat {
             stage: Stage::Working,
             names,
             tally: Tally::default(),
-            dead_letters: 0,
             read_time: Timestamp(0),
             rates,
             rate_waits: None,

@@ -360,7 +360,7 @@ impl Seat {
 
     /// A failed event is kept aside.
     fn bury(&mut self, lane: &LaneName, waiting: &Arc<Waiting>, end: End) {
-        self.dead_letters += 1;
+        self.tally.dead += 1;
         self.gathering.dead(dead_letter(&waiting.event, &end));
         self.end(lane, waiting, end);
     }
@@ -374,7 +374,7 @@ impl Seat {
     /// The same for one that was in a siding.
     pub(super) fn divert_passed(&mut self, event: &Event, since: EventId) {
         let end = diverted(since);
-        self.dead_letters += 1;
+        self.tally.dead += 1;
         self.gathering.dead(dead_letter(event, &end));
         self.end_passed(event.id, event.job, end);
     }

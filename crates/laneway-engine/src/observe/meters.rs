@@ -14,6 +14,7 @@ pub(crate) struct Meters {
     jobs_ended: [Counter; Terminal::ALL.len()],
     retried: Counter,
     parked: Counter,
+    dead: Counter,
     discarded: Counter,
     superseded: Counter,
     duration: Histogram,
@@ -25,7 +26,6 @@ pub(crate) struct Meters {
     lanes_blocked: Gauge,
     jobs_waiting: Gauge,
     jobs_running: Gauge,
-    dead_letters: Gauge,
 }
 
 /// What happened in a seat since it was last told to the meters.
@@ -35,6 +35,8 @@ pub(crate) struct Tally {
     jobs_ended: [u64; Terminal::ALL.len()],
     pub(crate) retried: u64,
     pub(crate) parked: u64,
+    /// Events that became dead letters.
+    pub(crate) dead: u64,
     /// Dead letters that were forgotten on request.
     pub(crate) discarded: u64,
     /// Of every call of a handler.
@@ -54,7 +56,6 @@ pub(crate) struct Levels {
     pub(crate) lanes_blocked: usize,
     pub(crate) jobs_waiting: usize,
     pub(crate) jobs_running: usize,
-    pub(crate) dead_letters: u64,
 }
 
 impl Tally {
@@ -100,6 +101,7 @@ impl Meters {
             jobs_ended: Terminal::ALL.map(|end| outcome(&names::JOBS_ENDED, &end.to_string())),
             retried: outcome(&names::PROCESSED, "retry"),
             parked: outcome(&names::PROCESSED, "parked"),
+            dead: names::DEAD_LETTERS.counter(&seat),
             discarded: names::DISCARDED.counter(&seat),
             superseded: names::SUPERSEDED.counter(&seat),
             duration: names::DURATION.histogram(&seat),
@@ -111,7 +113,6 @@ impl Meters {
             lanes_blocked: names::LANES_BLOCKED.gauge(&seat),
             jobs_waiting: jobs("waiting"),
             jobs_running: jobs("running"),
-            dead_letters: names::DEAD_LETTERS.gauge(&seat),
         }
     }
 
@@ -123,6 +124,7 @@ impl Meters {
         let others = [
             (&self.retried, &mut tally.retried),
             (&self.parked, &mut tally.parked),
+            (&self.dead, &mut tally.dead),
             (&self.discarded, &mut tally.discarded),
         ];
         for (counter, count) in ends.chain(jobs).chain(others).filter(|(_, count)| **count > 0) {
@@ -146,7 +148,6 @@ impl Meters {
         self.lanes_blocked.set(levels.lanes_blocked as f64);
         self.jobs_waiting.set(levels.jobs_waiting as f64);
         self.jobs_running.set(levels.jobs_running as f64);
-        self.dead_letters.set(levels.dead_letters as f64);
     }
 
     /// Tells that the seat is not owned here any more: the sum over all nodes stays right.

@@ -120,10 +120,10 @@ pub(super) const JOBS_ENDED: Metric = Metric {
     help: "Jobs by how they ended.",
 };
 pub(super) const DEAD_LETTERS: Metric = Metric {
-    name: "laneway_dead_letters",
-    kind: MetricKind::Gauge,
+    name: "laneway_dead_letters_total",
+    kind: MetricKind::Counter,
     labels: SEAT,
-    help: "Dead letters that nobody has redriven or discarded.",
+    help: "Events that were put aside as dead letters.",
 };
 pub(super) const DISCARDED: Metric = Metric {
     name: "laneway_dead_letters_discarded_total",
