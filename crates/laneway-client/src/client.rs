@@ -283,6 +283,13 @@ fn escaped(text: impl AsRef<[u8]>) -> String {
     escaped
 }
 
+/// A path with the parts of a query that are set.
+fn with_query<const N: usize>(path: &str, parts: [(&str, Option<&[u8]>); N]) -> String {
+    let parts = parts.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", escaped(value?))));
+    let query: Vec<String> = parts.collect();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

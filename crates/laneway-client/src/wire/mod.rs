@@ -36,7 +36,10 @@ pub use event::{
     Appended, AppendedAs, DelayMode, Event, EventDraft, EventPage, EventReceipt, EventStatus, EventsBody,
     JobDraft, LineReceipt,
 };
-pub use job::{BatchedJob, Job, JobReceipt, JobReceipts};
+pub use job::{
+    BatchedJob, CancelledJob, CancelledJobs, Job, JobFilter, JobReceipt, JobReceipts, Jobs, JobsNamed, NamedJob,
+    NamedJobs,
+};
 pub use lane::{
     Count, Lane, LaneAnswer, LaneFilter, LaneProcessor, LaneRequest, LaneStatus, Lanes, ListedLane, Why,
 };

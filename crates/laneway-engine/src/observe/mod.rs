@@ -3,6 +3,7 @@
 
 mod events;
 mod facts;
+mod jobs;
 mod lanes;
 mod lists;
 mod meters;
@@ -11,7 +12,8 @@ mod report;
 mod why;
 
 pub use events::{EventStatus, EventView, EventsPage, PartitionStanding, SeatStanding, StreamStanding};
-pub use facts::{JobStanding, LookError, Looker};
+pub use facts::{LookError, Looker};
+pub use jobs::{JobStanding, StandingJobs};
 pub use lanes::{DeadLetter, HeldLane, LaneStanding, ProcessorStanding, StoppedSeat};
 pub(crate) use meters::{Meters, Tally};
 pub(crate) use nearby::{Asked, LaneRuns, Nearby, Places, Question, UnderWay};

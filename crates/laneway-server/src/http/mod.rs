@@ -18,6 +18,8 @@ mod follow_place;
 mod follow_wish;
 mod guard;
 mod health;
+mod job;
+mod job_lists;
 mod job_view;
 mod jobs;
 mod lane_filter;

@@ -9,6 +9,7 @@ mod errors;
 mod exec;
 mod follow;
 mod http_calls;
+mod jobs;
 mod keys;
 mod lanes;
 mod lines;

@@ -24,5 +24,5 @@ pub(crate) use payload::payload;
 pub(super) use processor::{settings_in, settings_out, start_in, start_text};
 pub(crate) use settle::{answer, own_streams};
 pub(super) use stream::{stream_in, stream_out};
-pub(super) use time::length;
 pub(crate) use time::{date_of, due};
+pub(super) use time::{date, length};
