@@ -1,12 +1,14 @@
 //! The client: how it sends; one method per call of the API, in the file of its noun.
 
 mod claims;
+mod cluster;
 mod dead_letters;
 mod events;
 mod follow;
 mod jobs;
 mod lanes;
 mod processors;
+mod schedules;
 mod streams;
 
 use std::time::Duration;

@@ -123,8 +123,8 @@ impl FromStr for Status {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let known = Self::ALL.map(|status| status.to_string());
         let found = Self::ALL.into_iter().zip(&known).find(|(_, word)| *word == text);
-        found
-            .map(|(status, _)| status)
-            .ok_or_else(|| Refusal::new("status", format!("{text:?}"), format!("one of {}", known.join(", "))))
+        found.map(|(status, _)| status).ok_or_else(|| {
+            Refusal::new("status", format!("{text:?}"), format!("one of {}", known.join(", ")))
+        })
     }
 }

@@ -99,7 +99,8 @@ pub(super) async fn retry(
             wire::JobReceipt { retry_of: Some(id.to_string()), ..receipt }
         }
         Retried::Now(filed) => {
-            if let Some(Answer::Refused(why)) = node.engine().operator().answer(filed, APPLIED_WITHIN).await? {
+            if let Some(Answer::Refused(why)) = node.engine().operator().answer(filed, APPLIED_WITHIN).await?
+            {
                 return Err(why.into());
             }
             let wire::Job { id, reference, status, .. } = job_view::told(&node, id).await?;

@@ -137,15 +137,13 @@ pub(super) async fn cancel(State(node): State<Node>, headers: HeaderMap, body: B
     let named = Named::read(&asked)?;
     let mut cancelled = node.engine().jobs().cancel_many(&named.known()).await.into_iter();
     let items = named.0.into_iter().map(|(text, id)| {
-        let id = id.and_then(|id| {
-            cancelled.next().expect("one answer each").map(|()| id).map_err(Failure::from)
-        });
+        let id =
+            id.and_then(|id| cancelled.next().expect("one answer each").map(|()| id).map_err(Failure::from));
         (text, id)
     });
     let items: Vec<_> = items.collect();
     let wait_each = wait.unwrap_or_default().0;
-    let told = join_all(items.into_iter().map(|(text, id)| cancelled_job(&node, text, id, wait_each))).await;
-    let items: Vec<wire::CancelledJob> = told.into_iter().collect::<Result<_>>()?;
+    let items = join_all(items.into_iter().map(|(text, id)| cancelled_job(&node, text, id, wait_each))).await;
     let open = items.iter().any(|item| item.status.as_deref() == Some(CANCELLING));
     let count = items.iter().filter(|item| item.accepted).count() as u64;
     let status = if open { StatusCode::ACCEPTED } else { StatusCode::OK };
@@ -157,28 +155,26 @@ pub(super) async fn cancel(State(node): State<Node>, headers: HeaderMap, body: B
 /// The word for a job that was asked to stop and has not ended.
 const CANCELLING: &str = "cancelling";
 
-async fn cancelled_job(
-    node: &Node,
-    text: String,
-    id: Result<JobId>,
-    wait: Duration,
-) -> Result<wire::CancelledJob> {
-    let mut told = wire::CancelledJob { id: text, accepted: true, status: None, code: None, detail: None };
-    match id {
-        Ok(id) => {
-            let mut word = CANCELLING.to_owned();
-            if !wait.is_zero() && ends_within(node, id, wait).await? {
-                word = node.engine().jobs().get(id).await?.status.status().to_string();
-            }
-            told.status = Some(word);
-        }
-        Err(failure) => {
-            told.accepted = false;
-            told.code = Some(failure.code.name().to_owned());
-            told.detail = Some(failure.detail);
-        }
+async fn cancelled_job(node: &Node, text: String, id: Result<JobId>, wait: Duration) -> wire::CancelledJob {
+    let accepted = id.is_ok();
+    let word = match id {
+        Ok(id) => after_cancel(node, id, wait).await,
+        Err(failure) => Err(failure),
+    };
+    let (status, failure) = match word {
+        Ok(word) => (Some(word), None),
+        Err(failure) => (None, Some(failure)),
+    };
+    let (code, detail) = failure.map(|failure| (failure.code.name().to_owned(), failure.detail)).unzip();
+    wire::CancelledJob { id: text, accepted, status, code, detail }
+}
+
+/// The word for a job that was asked to stop, when it has ended or the time is over.
+async fn after_cancel(node: &Node, id: JobId, wait: Duration) -> Result<String> {
+    if wait.is_zero() || !ends_within(node, id, wait).await? {
+        return Ok(CANCELLING.to_owned());
     }
-    Ok(told)
+    Ok(node.engine().jobs().get(id).await?.status.status().to_string())
 }
 
 /// Jobs that somebody has named: each text, and the id it is.

@@ -100,7 +100,8 @@ pub(super) async fn settled(node: &Node, id: JobId, wait: Option<Wait>) -> Resul
 
 /// A job was accepted, and is to be looked for.
 pub(super) fn accepted(receipt: wire::JobReceipt, wait: Option<Wait>) -> Response {
-    let location = HeaderValue::from_str(&format!("/v1/jobs/{}", receipt.id)).expect("an id is a header value");
+    let location =
+        HeaderValue::from_str(&format!("/v1/jobs/{}", receipt.id)).expect("an id is a header value");
     let mut response = (StatusCode::ACCEPTED, Json(receipt)).into_response();
     let headers = response.headers_mut();
     headers.insert(LOCATION, location);
@@ -145,8 +146,8 @@ pub(super) async fn receipt(node: &Node, stream: &str, submitted: &Submitted) ->
         Receipt::Scheduled { .. } => (None, "scheduled".to_owned()),
         // The job was made before, so it may be anywhere on its way by now.
         Receipt::Duplicate { .. } | Receipt::Stale { .. } => {
-            let there = node.engine().jobs().detail(submitted.id).await?;
-            (there.reference.map(|there| there.id), there.job.status.status().to_string())
+            let there = node.engine().looker().job(submitted.id).await?;
+            (there.detail.reference.map(|there| there.id), there.status.to_string())
         }
     };
     Ok(wire::JobReceipt {

@@ -9,6 +9,7 @@ mod append_lines;
 mod body;
 mod claims;
 mod cloud_events;
+mod cluster;
 mod code;
 mod dead_letters;
 mod error;
@@ -35,6 +36,7 @@ mod processors;
 mod query;
 mod receipt;
 mod router;
+mod schedules;
 mod streams;
 pub(crate) mod wire;
 

@@ -9,8 +9,8 @@ use utoipa_axum::routes;
 use super::code::Code;
 use super::error::Failure;
 use super::{
-    claims, dead_letters, events, guard, health, job, job_lists, jobs, lane_list, lane_wishes, lanes, openapi,
-    processors, streams,
+    claims, cluster, dead_letters, events, guard, health, job, job_lists, jobs, lane_list, lane_wishes,
+    lanes, openapi, processors, schedules, streams,
 };
 use crate::node::Node;
 
@@ -58,6 +58,12 @@ pub(super) fn calls() -> OpenApiRouter<Node> {
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::redrive))
         .routes(routes!(dead_letters::discard))
+        .routes(routes!(schedules::list))
+        .routes(routes!(schedules::put, schedules::get, schedules::delete))
+        .routes(routes!(schedules::run))
+        .routes(routes!(cluster::nodes))
+        .routes(routes!(cluster::leases))
+        .routes(routes!(cluster::tasks))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
 }

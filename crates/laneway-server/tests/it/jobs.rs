@@ -70,7 +70,10 @@ async fn a_job_that_has_ended_is_run_again_as_a_new_one() {
     let retried = client.send(Method::POST, &path, &key, None).await.unwrap();
     let second = value(&retried)["id"].as_str().unwrap().to_owned();
     assert_eq!((retried.status.as_u16(), retried.location()), (202, Some(&*format!("/v1/jobs/{second}"))));
-    assert_eq!((value(&retried)["retry_of"].as_str(), retried.headers[RETRY_AFTER].to_str().ok()), (Some(&*first), Some("1")));
+    assert_eq!(
+        (value(&retried)["retry_of"].as_str(), retried.headers[RETRY_AFTER].to_str().ok()),
+        (Some(&*first), Some("1"))
+    );
     let again = client.send(Method::POST, &path, &key, None).await.unwrap();
     assert_eq!(value(&again)["id"], second.as_str(), "the same name is the same retry");
     let claimed = claim(&client).await;
@@ -169,7 +172,9 @@ async fn many_jobs_are_looked_at_and_cancelled_by_ids_or_batch() {
     let words: Vec<Option<&str>> = cancelled.items.iter().map(|item| item.status.as_deref()).collect();
     assert_eq!(words, vec![Some("cancelled"); 6], "also what {:?} had", held.key);
     let again = client.cancel_jobs(&by_batch, None).await.unwrap();
-    assert!(again.count == 0 && again.items.iter().all(|item| item.code.as_deref() == Some("already_finished")));
+    assert!(
+        again.count == 0 && again.items.iter().all(|item| item.code.as_deref() == Some("already_finished"))
+    );
 
     let both = json!({"ids":[ended],"batch":batch});
     for (path, body, says) in [
@@ -218,7 +223,7 @@ async fn jobs_are_listed_page_by_page_by_what_they_are() {
     };
     assert_eq!(ids(JobFilter::default()).await.len(), 10);
     let status = |word: &str| JobFilter { status: Some(word.to_owned()), ..JobFilter::default() };
-    assert_eq!(ids(status("done")).await, [ended.clone()]);
+    assert_eq!(ids(status("done")).await, std::slice::from_ref(&ended));
     assert_eq!(ids(status("running")).await, [held.events[0].job.clone().unwrap()]);
     assert_eq!(ids(status("waiting")).await.len(), 8);
     let by_key = JobFilter { key: Some(b"ann".to_vec()), ..JobFilter::default() };
@@ -235,7 +240,7 @@ async fn jobs_are_listed_page_by_page_by_what_they_are() {
     let link = format!("</v1/jobs?stream=orders&limit=2&cursor={next}>; rel=\"next\"");
     assert_eq!(page.headers[LINK], link.as_str());
     for (query, code, says) in [
-        (format!("limit=2&cursor={next}"), "invalid_value", "with the same filter"),
+        (format!("limit=2&cursor={next}"), "invalid_value", "used for the same list"),
         ("status=finished".to_owned(), "invalid_value", "one of scheduled, waiting"),
         ("limit=0".to_owned(), "invalid_value", "1 to 1000"),
         ("since=yesterday".to_owned(), "invalid_value", "a date"),
@@ -257,7 +262,9 @@ async fn an_idempotency_key_is_one_job_in_parallel_while_it_runs_and_after_a_kil
     let client = ready(&program).await;
     let posts = (0..50).map(|_| {
         let client = client.clone();
-        seam::spawn(async move { client.submit("orders", &draft("ann", "t"), None, Some("k1")).await.unwrap() })
+        seam::spawn(
+            async move { client.submit("orders", &draft("ann", "t"), None, Some("k1")).await.unwrap() },
+        )
     });
     let mut ids = std::collections::BTreeSet::new();
     for post in posts.collect::<Vec<_>>() {
@@ -269,7 +276,10 @@ async fn an_idempotency_key_is_one_job_in_parallel_while_it_runs_and_after_a_kil
     assert_eq!(client.lane("orders", b"ann").await.unwrap().last_seq, 1);
     let held = claim(&client).await;
     let again = client.submit("orders", &draft("ann", "t"), None, Some("k1")).await.unwrap();
-    assert!(matches!(&again, Submission::Accepted(job) if job.id == id && job.status == "running"), "{again:?}");
+    assert!(
+        matches!(&again, Submission::Accepted(job) if job.id == id && job.status == "running"),
+        "{again:?}"
+    );
     settle(&client, &held, r#""outcome":"done","result":1"#).await;
     program.signal(rustix::process::Signal::KILL);
     program.ended().await;
