@@ -1,12 +1,14 @@
 //! The client: how it sends; one method per call of the API, in the file of its noun.
 
 mod claims;
+mod cluster;
 mod dead_letters;
 mod events;
 mod follow;
 mod jobs;
 mod lanes;
 mod processors;
+mod schedules;
 mod streams;
 
 use std::time::Duration;
@@ -281,6 +283,13 @@ fn escaped(text: impl AsRef<[u8]>) -> String {
         }
     }
     escaped
+}
+
+/// A path with the parts of a query that are set.
+fn with_query<const N: usize>(path: &str, parts: [(&str, Option<&[u8]>); N]) -> String {
+    let parts = parts.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", escaped(value?))));
+    let query: Vec<String> = parts.collect();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) }
 }
 
 #[cfg(test)]

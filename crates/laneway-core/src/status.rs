@@ -1,6 +1,9 @@
 //! What may have become of an event, job or lane: the one table of statuses.
 
 use std::fmt;
+use std::str::FromStr;
+
+use crate::error::Refusal;
 
 /// Where an event (for one processor) or a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +46,21 @@ impl Terminal {
 }
 
 impl Status {
+    /// All of them, in the order of a life.
+    pub const ALL: [Self; 11] = [
+        Self::Scheduled,
+        Self::Waiting,
+        Self::Running,
+        Self::Retrying,
+        Self::Parked,
+        Self::Ended(Terminal::Done),
+        Self::Ended(Terminal::Failed),
+        Self::Ended(Terminal::Skipped),
+        Self::Ended(Terminal::Superseded),
+        Self::Ended(Terminal::Cancelled),
+        Self::Ended(Terminal::Expired),
+    ];
+
     /// Whether nothing can change it any more.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Ended(_))
@@ -90,6 +108,23 @@ impl fmt::Display for Terminal {
             Self::Superseded => "superseded",
             Self::Cancelled => "cancelled",
             Self::Expired => "expired",
+        })
+    }
+}
+
+impl FromStr for Status {
+    type Err = Refusal;
+
+    /// ```
+    /// use laneway_core::{Status, Terminal};
+    /// assert_eq!("skipped".parse(), Ok(Status::Ended(Terminal::Skipped)));
+    /// assert!("finished".parse::<Status>().unwrap_err().to_string().contains("scheduled, waiting"));
+    /// ```
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let known = Self::ALL.map(|status| status.to_string());
+        let found = Self::ALL.into_iter().zip(&known).find(|(_, word)| *word == text);
+        found.map(|(status, _)| status).ok_or_else(|| {
+            Refusal::new("status", format!("{text:?}"), format!("one of {}", known.join(", ")))
         })
     }
 }

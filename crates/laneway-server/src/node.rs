@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use laneway::Laneway;
 use laneway::engine::handler::Desk;
 use laneway::engine::{DefineError, Engine, Registration};
+use laneway::{Laneway, Steady, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::http::FOLLOWERS_MAX;
+use crate::seam;
 
 /// What the store keeps of the handler of a processor whose events remote workers claim.
 pub(crate) const PULL: &str = "pull";
@@ -21,6 +22,20 @@ pub(crate) struct Node {
     desks: Arc<Mutex<HashMap<String, Arc<Desk>>>>,
     ending: watch::Receiver<Ending>,
     followers: Arc<Semaphore>,
+    birth: Arc<Birth>,
+    /// Whoever has it changes a processor.
+    changing: Arc<Semaphore>,
+}
+
+/// Who this process is, from its start to its end.
+#[derive(Debug)]
+pub(crate) struct Birth {
+    /// Made anew at every start.
+    pub(crate) token: String,
+    /// When that was.
+    pub(crate) at: Timestamp,
+    /// The same by the clock that never goes back.
+    pub(crate) steady: Steady,
 }
 
 /// How far the process is with its end.
@@ -38,7 +53,10 @@ impl Node {
     /// A node; the sender says how far its end is.
     pub(crate) fn new(app: Laneway) -> (Self, watch::Sender<Ending>) {
         let (end, ending) = watch::channel(Ending::Not);
-        (Self { app, desks: Arc::default(), ending, followers: Arc::new(Semaphore::new(FOLLOWERS_MAX)) }, end)
+        let token = format!("{:032x}", app.engine().env().token().0);
+        let birth = Arc::new(Birth { token, at: seam::now(), steady: seam::steady() });
+        let (followers, changing) = (Arc::new(Semaphore::new(FOLLOWERS_MAX)), Arc::new(Semaphore::new(1)));
+        (Self { app, desks: Arc::default(), ending, followers, birth, changing }, end)
     }
 
     /// The engine, which handles bytes.
@@ -68,6 +86,17 @@ impl Node {
     /// A place among those who follow events; nothing when all are taken.
     pub(crate) fn follower(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.followers).try_acquire_owned().ok()
+    }
+
+    /// Who this process is.
+    pub(crate) fn birth(&self) -> &Birth {
+        &self.birth
+    }
+
+    /// The right to look at a processor and to change it, in one step for everybody else.
+    pub(crate) async fn changing(&self) -> OwnedSemaphorePermit {
+        let permit = Arc::clone(&self.changing).acquire_owned().await;
+        permit.expect("it is never closed")
     }
 
     /// Whether the process is about to end.

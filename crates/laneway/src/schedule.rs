@@ -231,7 +231,7 @@ impl Schedules {
 
     /// Fires it now, besides its time table. Answers the job, if it makes jobs.
     pub async fn run_now(&self, name: &str) -> Result<Option<JobId>, EngineError> {
-        match self.engine.schedules().run(name).await? {
+        match self.engine.schedules().run(name).await?.receipt {
             Receipt::New { job, .. } | Receipt::Scheduled { job, .. } => Ok(job),
             Receipt::Duplicate { .. } | Receipt::Stale { .. } => Ok(None),
         }

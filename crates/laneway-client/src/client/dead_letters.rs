@@ -2,15 +2,28 @@
 
 use http::Method;
 
-use super::{Client, escaped};
+use super::{Client, with_query};
 use crate::error::ClientError;
-use crate::wire::{DeadAnswers, DeadLetters, DeadRequest};
+use crate::wire::{DeadAnswers, DeadFilter, DeadLetters, DeadRequest};
 
 impl Client {
-    /// Dead letters of a processor, at most so many.
-    pub async fn dead_letters(&self, processor: &str, limit: usize) -> Result<DeadLetters, ClientError> {
-        let path = format!("/v1/dead-letters?processor={}&limit={limit}", escaped(processor));
-        self.call(Method::GET, &path).await
+    /// Dead letters that fit a filter, at most so many, from a cursor on.
+    pub async fn dead_letters(
+        &self,
+        filter: &DeadFilter,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<DeadLetters, ClientError> {
+        let limit = limit.to_string();
+        let texts = [
+            ("stream", filter.stream.as_deref().map(str::as_bytes)),
+            ("processor", filter.processor.as_deref().map(str::as_bytes)),
+            ("key", filter.key.as_deref().map(str::as_bytes)),
+            ("key_b64", filter.key_b64.as_deref().map(str::as_bytes)),
+            ("cursor", cursor.map(str::as_bytes)),
+            ("limit", Some(limit.as_bytes())),
+        ];
+        self.call(Method::GET, &with_query("/v1/dead-letters", texts)).await
     }
 
     /// Brings dead letters back.

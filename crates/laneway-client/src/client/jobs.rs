@@ -1,13 +1,15 @@
-//! Jobs.
+//! Jobs: submit, look, wait, cancel, run again, take and forget.
 
 use std::time::Duration;
 
 use http::header::HeaderName;
 use http::{Method, StatusCode};
 
-use super::{Client, dedup_id, escaped};
+use super::{Answer, Client, dedup_id, escaped, with_query};
 use crate::error::ClientError;
-use crate::wire::{Job, JobDraft, JobReceipt, JobReceipts};
+use crate::wire::{
+    CancelledJobs, Job, JobDraft, JobFilter, JobReceipt, JobReceipts, Jobs, JobsNamed, NamedJob, NamedJobs,
+};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
@@ -53,11 +55,7 @@ impl Client {
             Some(_) => serde_json::to_vec(job)?,
             None => serde_json::to_vec(&with_id(job))?,
         };
-        let answer = self.send_once_done(&path, &headers, &body).await?.succeeded()?;
-        if answer.status == StatusCode::OK {
-            return Ok(Submission::Settled(answer.read()?));
-        }
-        Ok(Submission::Accepted(answer.read()?))
+        self.send_once_done(&path, &headers, &body).await?.submission()
     }
 
     /// Submits jobs together; the answers are in their order. Those without a `dedup_id` get one.
@@ -68,16 +66,84 @@ impl Client {
 
     /// A job as it stands, or as it stands when it has ended or this time is over.
     pub async fn job(&self, id: &str, wait: Option<Duration>) -> Result<Job, ClientError> {
-        let wait = wait.map(preferred);
-        let headers: Vec<_> = wait.iter().map(|wait| (PREFER, wait.as_str())).collect();
-        self.send(Method::GET, &format!("/v1/jobs/{}", escaped(id)), &headers, None).await?.read()
+        self.preferring(Method::GET, &format!("/v1/jobs/{}", escaped(id)), wait, None).await?.read()
     }
 
     /// Asks for a job to be cancelled; waits for its end for so long, if at all.
     pub async fn cancel(&self, id: &str, wait: Option<Duration>) -> Result<Job, ClientError> {
+        self.preferring(Method::POST, &format!("/v1/jobs/{}/cancel", escaped(id)), wait, None).await?.read()
+    }
+
+    /// Jobs that fit a filter, a page at a time.
+    pub async fn jobs(&self, filter: &JobFilter) -> Result<Jobs, ClientError> {
+        let limit = filter.limit.map(|limit| limit.to_string());
+        let texts = [
+            ("stream", filter.stream.as_deref().map(str::as_bytes)),
+            ("status", filter.status.as_deref().map(str::as_bytes)),
+            ("key", filter.key.as_deref()),
+            ("type", filter.kind.as_deref().map(str::as_bytes)),
+            ("batch", filter.batch.as_deref().map(str::as_bytes)),
+            ("since", filter.since.as_deref().map(str::as_bytes)),
+            ("cursor", filter.cursor.as_deref().map(str::as_bytes)),
+            ("limit", limit.as_deref().map(str::as_bytes)),
+        ];
+        self.call(Method::GET, &with_query("/v1/jobs", texts)).await
+    }
+
+    /// Jobs by their ids or batch, as they stand.
+    pub async fn query_jobs(&self, named: &JobsNamed) -> Result<Vec<NamedJob>, ClientError> {
+        Ok(self.call_with::<NamedJobs>(Method::POST, "/v1/jobs/query", named).await?.items)
+    }
+
+    /// Asks for jobs to be cancelled, by their ids or batch; waits for their ends for so long, if at all.
+    pub async fn cancel_jobs(
+        &self,
+        named: &JobsNamed,
+        wait: Option<Duration>,
+    ) -> Result<CancelledJobs, ClientError> {
+        let body = Some(serde_json::to_vec(named)?);
+        self.preferring(Method::POST, "/v1/jobs/cancel", wait, body).await?.read()
+    }
+
+    /// Runs a job again: one that has ended as a new job, which names it in `retry_of`; one that is parked or waits for
+    /// another attempt itself, now. Waits for its end for so long, if at all.
+    pub async fn retry_job(&self, id: &str, wait: Option<Duration>) -> Result<Submission, ClientError> {
+        let path = format!("/v1/jobs/{}/retry", escaped(id));
+        self.preferring(Method::POST, &path, wait, None).await?.submission()
+    }
+
+    /// Reads the end of a job and lets it be forgotten ten minutes later.
+    pub async fn take_job(&self, id: &str) -> Result<Job, ClientError> {
+        self.call(Method::POST, &format!("/v1/jobs/{}/take", escaped(id))).await
+    }
+
+    /// Forgets a job that has ended; one that is gone already is fine.
+    pub async fn delete_job(&self, id: &str) -> Result<(), ClientError> {
+        let path = format!("/v1/jobs/{}", escaped(id));
+        self.send(Method::DELETE, &path, &[], None).await?.succeeded().map(drop)
+    }
+
+    async fn preferring(
+        &self,
+        method: Method,
+        path: &str,
+        wait: Option<Duration>,
+        body: Option<Vec<u8>>,
+    ) -> Result<Answer, ClientError> {
         let wait = wait.map(preferred);
         let headers: Vec<_> = wait.iter().map(|wait| (PREFER, wait.as_str())).collect();
-        self.send(Method::POST, &format!("/v1/jobs/{}/cancel", escaped(id)), &headers, None).await?.read()
+        self.send(method, path, &headers, body).await
+    }
+}
+
+impl Answer {
+    /// The job if it was waited for and has ended, else its receipt.
+    fn submission(self) -> Result<Submission, ClientError> {
+        let answer = self.succeeded()?;
+        if answer.status == StatusCode::OK {
+            return Ok(Submission::Settled(answer.read()?));
+        }
+        Ok(Submission::Accepted(answer.read()?))
     }
 }
 

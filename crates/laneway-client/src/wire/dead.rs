@@ -43,9 +43,10 @@ pub struct DeadLetter {
 pub struct DeadLetters {
     /// One entry each.
     pub items: Vec<DeadLetter>,
-    /// There are more than were asked for.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub more: bool,
+    /// The cursor of the next page; nothing when this is the last. A page may have fewer entries than asked for, or none,
+    /// and still have a next one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// Which dead letters are meant: all of a stream, of a processor or of a lane.
@@ -81,6 +82,9 @@ pub struct DeadRequest {
     /// The processor that gave up what is named in `refs`. Default: the stream's only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<String>,
+    /// With a filter: where to go on, as the answer before said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
     /// Redrive only: where to. Default `place`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<RedriveTo>,
@@ -108,9 +112,9 @@ pub struct DeadAnswers {
     pub count: u64,
     /// One entry each.
     pub items: Vec<DeadAnswer>,
-    /// The filter finds more: repeat the call.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub more: bool,
+    /// The filter may find more behind these: repeat the call with this as `cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// What became of one dead letter.

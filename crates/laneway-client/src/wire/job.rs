@@ -17,6 +17,9 @@ pub struct JobReceipt {
     pub reference: Option<String>,
     /// Where it stands.
     pub status: String,
+    /// The job that it runs again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_of: Option<String>,
 }
 
 /// Jobs that were submitted together.
@@ -50,7 +53,7 @@ pub struct BatchedJob {
 
 impl BatchedJob {
     /// One that was accepted.
-    pub fn accepted(JobReceipt { id, reference, status }: JobReceipt) -> Self {
+    pub fn accepted(JobReceipt { id, reference, status, retry_of: _ }: JobReceipt) -> Self {
         Self { id: Some(id), reference, status: Some(status), problem: None }
     }
 
@@ -83,7 +86,8 @@ pub struct Job {
     /// The processor that answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<String>,
-    /// In one word.
+    /// In one word: `scheduled`, `waiting`, `running`, `retrying` or `parked`; `cancelling` while a cancel is on its way;
+    /// or how it ended: `done`, `failed`, `skipped`, `superseded`, `cancelled` or `expired`.
     pub status: String,
     /// Attempts so far, the one that runs included.
     pub attempt: u32,
@@ -109,7 +113,10 @@ pub struct Job {
     /// What its handler returned, when it is no JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_b64: Option<String>,
-    /// What went wrong last.
+    /// It has a result that would have made the answer too long: read it with `GET /v1/jobs/{id}`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub result_left_out: bool,
+    /// What went wrong last, with its causes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The job that it runs again.
@@ -118,4 +125,123 @@ pub struct Job {
     /// Why it does not go on; nothing once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
+}
+
+/// Jobs that fit a filter.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Jobs {
+    /// One entry each, without results. May be fewer than asked for, or none, although there is a next page.
+    pub items: Vec<Job>,
+    /// The cursor of the next page; nothing when this is the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// It was gathered from what moves meanwhile: a job that waits or runs may be missing or shown twice.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+}
+
+/// Which jobs are listed. What is absent does not matter.
+///
+/// ```no_run
+/// use laneway_client::Client;
+/// use laneway_client::wire::JobFilter;
+///
+/// # async fn example(client: Client) -> Result<(), laneway_client::ClientError> {
+/// let mut parked = JobFilter { status: Some("parked".to_owned()), ..JobFilter::default() };
+/// loop {
+///     let page = client.jobs(&parked).await?;
+///     for job in page.items {
+///         println!("{} {}", job.id, job.error.unwrap_or_default());
+///     }
+///     let Some(next) = page.next else { break };
+///     parked.cursor = Some(next);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobFilter {
+    /// Of this stream.
+    pub stream: Option<String>,
+    /// In this status.
+    pub status: Option<String>,
+    /// Of the lane with this key.
+    pub key: Option<Vec<u8>>,
+    /// Of this type, with `*` for any ending.
+    pub kind: Option<String>,
+    /// Of this batch, as a submission answered it.
+    pub batch: Option<String>,
+    /// Accepted at this date or later.
+    pub since: Option<String>,
+    /// Where to go on: what the page before said, with the same filter.
+    pub cursor: Option<String>,
+    /// How many at most, 1 to 1,000. Default 100.
+    pub limit: Option<usize>,
+}
+
+/// Which jobs are meant: by their ids, or by the batch they were submitted in. Up to 1,000.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct JobsNamed {
+    /// Their ids.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ids: Vec<String>,
+    /// Or the batch, as the submission answered it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<String>,
+    /// Query only: adds results, up to 16 MiB of them. Default false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub results: bool,
+}
+
+/// Jobs that were asked for; one entry each, in order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NamedJobs {
+    /// One entry each: those of a batch by partition and number.
+    pub items: Vec<NamedJob>,
+}
+
+/// One job of several that were asked for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NamedJob {
+    /// Its id.
+    pub id: String,
+    /// The job as it stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<Box<Job>>,
+    /// Why there is none, such as `job_gone`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Problem>,
+}
+
+/// What became of the wish to cancel jobs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CancelledJobs {
+    /// Those that were asked to stop.
+    pub count: u64,
+    /// One entry each: those of a batch by partition and number.
+    pub items: Vec<CancelledJob>,
+}
+
+/// What became of the wish to cancel one job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CancelledJob {
+    /// Its id.
+    pub id: String,
+    /// Whether it was asked to stop.
+    pub accepted: bool,
+    /// `cancelling`, or how it ended if that was waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Why not: `already_finished`, `job_not_found` or `job_gone`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The same in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
 }

@@ -17,6 +17,7 @@
 
 mod claim;
 mod cloud_event;
+mod cluster;
 mod dead;
 mod event;
 mod job;
@@ -24,6 +25,7 @@ mod lane;
 mod payload;
 mod problem;
 mod processor;
+mod schedule;
 mod stream;
 
 pub use claim::{
@@ -31,12 +33,16 @@ pub use claim::{
     Settle, SettleAnswer, SettleAnswers, Settled, Settlement,
 };
 pub use cloud_event::CloudEvent;
+pub use cluster::{Lease, Leases, NodeView, Nodes, Task, Tasks};
 pub use dead::{DeadAnswer, DeadAnswers, DeadFilter, DeadLetter, DeadLetters, DeadRequest, RedriveTo};
 pub use event::{
     Appended, AppendedAs, DelayMode, Event, EventDraft, EventPage, EventReceipt, EventStatus, EventsBody,
     JobDraft, LineReceipt,
 };
-pub use job::{BatchedJob, Job, JobReceipt, JobReceipts};
+pub use job::{
+    BatchedJob, CancelledJob, CancelledJobs, Job, JobFilter, JobReceipt, JobReceipts, Jobs, JobsNamed,
+    NamedJob, NamedJobs,
+};
 pub use lane::{
     Count, Lane, LaneAnswer, LaneFilter, LaneProcessor, LaneRequest, LaneStatus, Lanes, ListedLane, Why,
 };
@@ -45,4 +51,5 @@ pub use problem::Problem;
 pub use processor::{
     Batch, BatchOver, OnFailure, Processor, ProcessorSettings, Processors, Reset, Retry, Start, Stopped,
 };
+pub use schedule::{CatchUp, Overlap, Schedule, ScheduleRun, ScheduleSettings, Schedules};
 pub use stream::{Mode, PartitionHead, Stream, StreamProcessor, StreamSettings, Streams};

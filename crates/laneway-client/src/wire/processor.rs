@@ -32,6 +32,15 @@ pub struct ProcessorSettings {
     /// Where a new processor begins. Default `beginning`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<Start>,
+    /// Runs that may start per second, over all partitions. Default: no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u32>,
+    /// Runs of one key that may start per second. Default: no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_per_key: Option<u32>,
+    /// Newest wins: a newer event takes the running one of its lane away from its worker. Default false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub supersede_running: bool,
 }
 
 /// How often and when a failed event is tried again.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use laneway_core::limits::PAGE_BYTES_MAX;
 use laneway_core::store::{
     DeadLetter, Entry, LaneSelect, LaneView, Lanes, Page, Query, Read, ReadFrom, RequestOp, RequestRow, Rows,
@@ -30,6 +31,11 @@ const DUE_AGAIN: Duration = Duration::from_millis(10);
 
 /// Parked lanes that run again when a halt ends; the others need a resume of their own.
 const PARKED_MAX: usize = 1_000;
+
+/// Dead letters read at a time, each with a payload of up to a megabyte.
+const DEAD_PAGE: usize = 32;
+/// Payloads of dead letters that one request holds in memory; the one that goes beyond it is the last.
+const DEAD_BYTES_MAX: usize = PAGE_BYTES_MAX;
 
 /// The beginning of a lane's siding.
 #[derive(Debug)]
@@ -95,6 +101,8 @@ pub(crate) struct Wish {
     pub(crate) siding: Siding,
     /// Dead letters it may be about, by id.
     pub(crate) dead: Vec<DeadLetter>,
+    /// Those up to this one have their payload; of the others only the place is known.
+    pub(crate) whole_through: EventId,
     /// Whether the event it names is in a siding, at whatever place.
     pub(crate) sided: bool,
     /// The last event of the lane it names.
@@ -120,6 +128,7 @@ impl Wish {
             event: None,
             siding: Siding { events: no_page(), more: false },
             dead: Vec::new(),
+            whole_through: EventId(u64::MAX),
             sided: false,
             last_of_lane: None,
             parked: Vec::new(),
@@ -273,8 +282,8 @@ pub(crate) async fn look_up_wish(
         wish.parked = parked.into_iter().map(|view| view.record).collect();
     }
     let Some(name) = name else { return Ok(wish) };
-    if let RequestOp::Redrive { .. } | RequestOp::Discard { .. } = wish.row.op {
-        wish.dead = dead_of(store, seat, &name).await?;
+    if let RequestOp::Redrive { id, .. } | RequestOp::Discard { id, .. } = wish.row.op {
+        (wish.dead, wish.whole_through) = dead_of(store, seat, &name, id).await?;
         if let LaneName::Key(key) = &name
             && let Rows::Lane(Some(tail)) = store.query(Query::Lane(seat.shard, key.clone())).await?
         {
@@ -336,14 +345,33 @@ async fn look_up_answer(ground: &Ground, seat: SeatId, wish: &mut Wish) {
     }
 }
 
-/// The dead letters of a lane, by id.
-async fn dead_of(store: &dyn Store, seat: SeatId, lane: &LaneName) -> Result<Vec<DeadLetter>> {
-    let (mut found, mut after) = (Vec::new(), EventId(0));
+/// The dead letters of a lane, by id, and up to which one their payloads are there: of the one that is meant, or of as many as
+/// one request may hold in memory. Whoever needs the others asks again when these are dealt with.
+async fn dead_of(
+    store: &dyn Store,
+    seat: SeatId,
+    lane: &LaneName,
+    only: Option<EventId>,
+) -> Result<(Vec<DeadLetter>, EventId)> {
+    let (mut found, mut after): (Vec<DeadLetter>, _) = (Vec::new(), EventId(0));
+    let (mut bytes, mut whole_through) = (0, EventId(u64::MAX));
     loop {
-        let Rows::Dead(rows) = store.query(Query::Dead(seat, after, 1_000)).await? else { return Ok(found) };
-        let Some(last) = rows.last() else { return Ok(found) };
+        let query = Query::Dead(seat, after, DEAD_PAGE);
+        let Rows::Dead(rows) = store.query(query).await? else { return Ok((found, whole_through)) };
+        let Some(last) = rows.last() else { return Ok((found, whole_through)) };
         after = last.event.id;
-        found.extend(rows.into_iter().filter(|dead| name_of(&dead.event) == *lane));
+        for mut dead in rows.into_iter().filter(|dead| name_of(&dead.event) == *lane) {
+            let is_meant = only.is_none_or(|only| dead.event.id == only);
+            if bytes >= DEAD_BYTES_MAX && only.is_none() && whole_through == EventId(u64::MAX) {
+                whole_through = EventId(dead.event.id.0 - 1);
+            }
+            if is_meant && dead.event.id <= whole_through {
+                bytes += dead.event.data.len();
+            } else {
+                dead.event.data = Bytes::new();
+            }
+            found.push(dead);
+        }
     }
 }
 

@@ -79,7 +79,7 @@ impl Seat {
         let mut any = begun.is_some();
         self.changed_since_wish.insert(lane.clone());
         for dead in wish.dead.iter().filter(chosen) {
-            if self.gathering.is_enough() {
+            if self.gathering.is_enough() || dead.event.id > wish.whole_through {
                 self.dead_through.insert(number, through);
                 // Others may have filled it, and nothing of the lane is in it.
                 self.gathering.then(After::Moved { lane: lane.clone() });

@@ -82,6 +82,22 @@ pub struct Listed {
     pub partial: bool,
 }
 
+/// Whose word counts for where a job stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// The store's, which learns of a run only after a while.
+    Stored,
+    /// The owner's, who is asked later: whatever may turn out to be what is wanted is listed.
+    Owners,
+}
+
+impl Word {
+    fn may_be(self, stored: Status, wanted: Status) -> bool {
+        let moves = |status| matches!(status, Status::Waiting | Status::Running | Status::Retrying);
+        stored == wanted || self == Self::Owners && moves(stored) && moves(wanted)
+    }
+}
+
 /// A kind of place where jobs are found, in the order in which they are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Found {
@@ -137,6 +153,11 @@ impl Jobs {
     /// # Errors
     /// When the limit is out of range, the stream does not exist, or the cursor belongs to another list.
     pub async fn list(&self, wanted: &ListJobs) -> Result<Listed, JobError> {
+        self.list_by(wanted, Word::Stored).await
+    }
+
+    /// The same, for somebody who asks the owners afterwards what runs.
+    pub(crate) async fn list_by(&self, wanted: &ListJobs, word: Word) -> Result<Listed, JobError> {
         if wanted.limit == 0 || wanted.limit > LIMIT_MAX {
             return Err(Refusal::new("limit", wanted.limit.to_string(), format!("1 to {LIMIT_MAX}")).into());
         }
@@ -162,7 +183,7 @@ impl Jobs {
                         Err(JobError::Gone(_) | JobError::Unknown(_)) => continue,
                         detail => detail?,
                     };
-                    if wanted.matches(&detail) {
+                    if wanted.matches(&detail, word) {
                         page.items.push(detail);
                     }
                     if page.items.len() == wanted.limit {
@@ -380,7 +401,7 @@ impl ListJobs {
         }
     }
 
-    fn matches(&self, detail: &Detail) -> bool {
+    fn matches(&self, detail: &Detail, word: Word) -> bool {
         let kind = |wanted: &String| {
             detail.kind.as_ref().is_some_and(|kind| match wanted.strip_suffix('*') {
                 Some(beginning) => kind.as_str().starts_with(beginning),
@@ -390,7 +411,7 @@ impl ListJobs {
         self.stream.as_ref().is_none_or(|stream| *stream == detail.stream)
             && self.key.as_ref().is_none_or(|key| detail.key.as_ref() == Some(key))
             && self.kind.as_ref().is_none_or(kind)
-            && self.status.is_none_or(|status| detail.job.status.status() == status)
+            && self.status.is_none_or(|status| word.may_be(detail.job.status.status(), status))
             && self.since.is_none_or(|since| detail.created_at >= since)
     }
 

@@ -17,6 +17,7 @@ pub use batch::BatchId;
 pub use change::Retried;
 pub use error::JobError;
 pub use jobs::{Jobs, Results};
+pub(crate) use list::Word;
 pub use list::{ListJobs, Listed};
 pub use status::{Detail, Job, JobStatus};
 pub use submit::{By, CALLER_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, Submissions, Submit, Submitted};

@@ -6,13 +6,13 @@ use laneway_core::store::{
     Entry, LaneSelect, LaneView, Lanes, Query, Read, ReadFrom, Rows, SeatView, TailView,
 };
 use laneway_core::{
-    EventId, JobId, Key, LaneName, Partition, Seat, Shard, Status, Store, StoreError, StreamInfo, Timestamp,
+    EventId, JobId, Key, LaneName, Partition, Seat, Shard, Status, Store, StoreError, StreamInfo,
 };
 
 use super::lanes::{LaneStanding, ProcessorStanding};
 use super::nearby::{LaneRuns, Nearby};
 use super::why::{Facts, Place, Runs, Why, status, why};
-use crate::job::{Detail, Job, JobError, JobStatus, Jobs};
+use crate::job::{Job, JobError, JobStatus, Jobs};
 use crate::log::{Catalogue, CatalogueError};
 
 /// Steps back along `prev` that are taken to find the first event of a lane that has not ended.
@@ -23,7 +23,7 @@ const STEPS_MAX: usize = 1_024;
 pub struct Looker {
     pub(super) store: Arc<dyn Store>,
     pub(super) catalogue: Arc<Catalogue>,
-    jobs: Jobs,
+    pub(super) jobs: Jobs,
     pub(super) nearby: Nearby,
 }
 
@@ -195,29 +195,7 @@ impl Looker {
         Ok(self.stands(&job).await?.why)
     }
 
-    /// A job with everything that can be told of it, here and now.
-    pub async fn job(&self, id: JobId) -> Result<JobStanding, LookError> {
-        let detail = self.jobs.detail(id).await?;
-        let Standing { why, status, runs } = self.stands(&detail.job).await?;
-        let stored = &detail.job.status;
-        let attempts = match (&runs, stored) {
-            (Some(runs), _) => runs.attempt,
-            // A record that says of itself that it runs, and does not.
-            (None, JobStatus::Pending { lane: Some(record), .. }) if status != Status::Running => {
-                record.attempts
-            }
-            (None, _) => stored.attempts(),
-        };
-        let since = runs.map(|runs| runs.since).filter(|since| since.0 > 0);
-        let started_at = match status {
-            Status::Running => since.or(stored.started_at()),
-            Status::Ended(_) => stored.started_at(),
-            _ => None,
-        };
-        Ok(JobStanding { status, attempts, started_at, why, detail })
-    }
-
-    async fn stands(&self, job: &Job) -> Result<Standing, LookError> {
+    pub(super) async fn stands(&self, job: &Job) -> Result<Standing, LookError> {
         let (event, key) = match &job.status {
             JobStatus::Ended { end, .. } => {
                 return Ok(Standing::plain(Why::Ended(end.end), Status::Ended(end.end)));
@@ -258,26 +236,12 @@ impl Looker {
     }
 }
 
-/// A job as it stands, with what only the node that runs it knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JobStanding {
-    /// What the store has of it.
-    pub detail: Detail,
-    /// In one word.
-    pub status: Status,
-    /// Attempts so far, the one that runs included.
-    pub attempts: u32,
-    /// When its last run began, if it is known.
-    pub started_at: Option<Timestamp>,
-    /// Why it does not go on.
-    pub why: Why,
-}
-
-struct Standing {
-    why: Why,
-    status: Status,
+/// How a job stands, in short.
+pub(super) struct Standing {
+    pub(super) why: Why,
+    pub(super) status: Status,
     /// The run that the job's event is in.
-    runs: Option<LaneRuns>,
+    pub(super) runs: Option<LaneRuns>,
 }
 
 impl Standing {

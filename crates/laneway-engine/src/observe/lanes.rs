@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use laneway_core::store::{SeatStatus, TailView, Versioned};
-use laneway_core::{EventId, LaneRecord, Partition};
+use laneway_core::{EventId, LaneRecord, Partition, Term};
 
 use super::why::Why;
 
@@ -46,6 +46,19 @@ pub struct StoppedSeat {
     pub status: SeatStatus,
     /// The event whose failure halted it, and why it failed.
     pub failed: Option<(EventId, Bytes)>,
+}
+
+/// A seat whose owner is this node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnedSeat {
+    /// The stream's name.
+    pub stream: String,
+    /// The partition.
+    pub partition: Partition,
+    /// The processor's name.
+    pub processor: String,
+    /// Grows with every new owner.
+    pub term: Term,
 }
 
 /// One lane for one processor.

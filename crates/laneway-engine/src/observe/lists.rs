@@ -1,14 +1,28 @@
 //! Lists of one processor over all partitions: lanes that are held up, dead letters, partitions it does not run on.
 
 use bytes::Bytes;
+use laneway_core::limits::PAGE_BYTES_MAX;
 use laneway_core::store::{LaneSelect, Lanes, Query, Rows, SeatStatus};
 use laneway_core::{Block, BlockKind, EventId, Key, LaneName, Partition, Seat};
 
 use super::facts::{LookError, Looker, other_list};
-use super::lanes::{DeadLetter, HeldLane, StoppedSeat};
+use super::lanes::{DeadLetter, HeldLane, OwnedSeat, StoppedSeat};
 
 /// Rows read from one partition at a time.
 const PAGE: usize = 1_000;
+/// Dead letters read at a time: each may carry a payload of a megabyte.
+const DEAD_PAGE: usize = 32;
+/// Dead letters looked at for one page.
+const EXAMINED_MAX: usize = 10_000;
+
+/// A page of dead letters, by partition and id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetters {
+    /// The letters.
+    pub letters: Vec<DeadLetter>,
+    /// Where to go on: behind this event of this partition; nothing when this is the last page.
+    pub next: Option<(Partition, EventId)>,
+}
 
 impl Looker {
     /// Lanes that a processor cannot go on with, by partition and name: all, or those held up in one way. At most
@@ -61,30 +75,54 @@ impl Looker {
         key: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<DeadLetter>, LookError> {
+        let mut found: Vec<DeadLetter> = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.dead_letters_after(processor, key, after, limit - found.len()).await?;
+            found.extend(page.letters);
+            after = page.next;
+            if after.is_none() || found.len() >= limit {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// The same from a place on, one page at a time: at most `limit`, and no more than a bounded number is looked at, so
+    /// that a page may be shorter, or empty, and still have a next one.
+    pub async fn dead_letters_after(
+        &self,
+        processor: &str,
+        key: Option<&Key>,
+        after: Option<(Partition, EventId)>,
+        limit: usize,
+    ) -> Result<DeadLetters, LookError> {
         let mut seats = self.seats_of(processor).await?;
         if let Some(key) = key {
             let partitions = u32::try_from(seats.len()).expect("a stream has fewer partitions");
             seats.retain(|seat| seat.shard.partition == key.partition(partitions));
         }
-        let mut dead = Vec::new();
-        for seat in seats {
-            let mut after = EventId(0);
-            while dead.len() < limit {
-                let page = if key.is_some() { PAGE } else { PAGE.min(limit - dead.len()) };
-                let query = Query::Dead(seat, after, page);
-                let Rows::Dead(letters) = self.store.query(query).await? else {
+        let (from, mut behind) = after.unwrap_or((Partition(0), EventId(0)));
+        let (mut letters, mut examined, mut bytes) = (Vec::new(), 0, 0);
+        for seat in seats.into_iter().filter(|seat| seat.shard.partition >= from) {
+            let partition = seat.shard.partition;
+            let mut after = if partition == from { std::mem::take(&mut behind) } else { EventId(0) };
+            loop {
+                let page = DEAD_PAGE.min(limit - letters.len());
+                let Rows::Dead(rows) = self.store.query(Query::Dead(seat, after, page)).await? else {
                     return Err(other_list("dead letters").into());
                 };
-                let Some(last) = letters.last() else { break };
+                let Some(last) = rows.last() else { break };
                 after = last.event.id;
-                let partition = seat.shard.partition;
-                let of_lane =
-                    letters.into_iter().filter(|letter| key.is_none() || letter.event.key.as_ref() == key);
-                dead.extend(of_lane.map(|letter| DeadLetter { partition, letter }));
+                examined += rows.len();
+                bytes += rows.iter().map(|dead| dead.event.data.len()).sum::<usize>();
+                let of_lane = rows.into_iter().filter(|dead| key.is_none() || dead.event.key.as_ref() == key);
+                letters.extend(of_lane.map(|letter| DeadLetter { partition, letter }));
+                if letters.len() >= limit || examined >= EXAMINED_MAX || bytes >= PAGE_BYTES_MAX {
+                    return Ok(DeadLetters { letters, next: Some((partition, after)) });
+                }
             }
         }
-        dead.truncate(limit);
-        Ok(dead)
+        Ok(DeadLetters { letters, next: None })
     }
 
     /// One dead letter of a processor, if it is one.
@@ -104,6 +142,27 @@ impl Looker {
         };
         let found = letters.into_iter().find(|letter| letter.event.id == id);
         Ok(found.map(|letter| DeadLetter { partition, letter }))
+    }
+
+    /// The seats whose owner is this node, by stream, partition and processor.
+    pub async fn owned_seats(&self) -> Result<Vec<OwnedSeat>, LookError> {
+        let mut owned = Vec::new();
+        for seat in self.nearby.owned() {
+            let info = self.catalogue.stream_of(seat.shard.stream).await?;
+            let Rows::Seats(_, views) = self.store.query(Query::Seats(seat.shard)).await? else {
+                return Err(other_list("seats").into());
+            };
+            let view = views.into_iter().find(|view| view.processor == seat.processor);
+            let name = info.processors.iter().find(|processor| processor.id == seat.processor);
+            let (Some(view), Some(name)) = (view, name) else { continue };
+            owned.push(OwnedSeat {
+                stream: info.name.clone(),
+                partition: seat.shard.partition,
+                processor: name.name.clone(),
+                term: view.progress.fence.term,
+            });
+        }
+        Ok(owned)
     }
 
     /// The partitions on which a processor is paused or halted, by number.

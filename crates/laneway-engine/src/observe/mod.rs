@@ -3,6 +3,7 @@
 
 mod events;
 mod facts;
+mod jobs;
 mod lanes;
 mod lists;
 mod metered;
@@ -14,8 +15,10 @@ mod trace;
 mod why;
 
 pub use events::{EventStatus, EventView, EventsPage, PartitionStanding, SeatStanding, StreamStanding};
-pub use facts::{JobStanding, LookError, Looker};
-pub use lanes::{DeadLetter, HeldLane, LaneStanding, ProcessorStanding, StoppedSeat};
+pub use facts::{LookError, Looker};
+pub use jobs::{JobStanding, StandingJobs};
+pub use lanes::{DeadLetter, HeldLane, LaneStanding, OwnedSeat, ProcessorStanding, StoppedSeat};
+pub use lists::DeadLetters;
 pub(crate) use metered::Metered;
 pub(crate) use meters::{Levels, Meters, Tally, between};
 pub use names::{METRICS, Metric, MetricKind};

@@ -105,6 +105,13 @@ impl Nearby {
         self.0.lock().seats.len()
     }
 
+    /// The seats whose owner is here, in order.
+    pub(super) fn owned(&self) -> Vec<Seat> {
+        let mut seats: Vec<Seat> = self.0.lock().seats.keys().copied().collect();
+        seats.sort_unstable();
+        seats
+    }
+
     /// What runs in these lanes; nothing when the owner of their seat is not here.
     pub(super) async fn under_way(&self, seat: Seat, lanes: Vec<LaneName>) -> Option<UnderWay> {
         let ask = self.0.lock().seats.get(&seat).cloned()?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use laneway_core::store::{Append, JobState, Jobs as JobsCall, Origin, Query, Receipt, Rows};
-use laneway_core::{Document, JobDraft, JobId, Refusal, StoreError, StreamInfo, Term, Timestamp};
+use laneway_core::{Document, JobDraft, JobId, Partition, Refusal, StoreError, StreamInfo, Term, Timestamp};
 use tokio::sync::Notify;
 
 use super::schedule::{DecodeError, LastJob, Past, Plan, Schedule, Timetable, pass_over, plan};
@@ -43,6 +43,9 @@ pub enum ScheduleError {
     /// There is none of this name.
     #[error("schedule {0:?} does not exist")]
     NotFound(String),
+    /// It is not as it was expected to be: somebody was faster.
+    #[error("schedule {0:?} was changed by somebody else")]
+    Changed(String),
     /// What is stored makes no sense.
     #[error("a stored schedule cannot be read: {0}")]
     Stored(#[from] DecodeError),
@@ -52,6 +55,39 @@ pub enum ScheduleError {
     /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// A schedule as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduleStanding {
+    /// What was asked for.
+    pub schedule: Schedule,
+    /// Grows with every change of it.
+    pub version: u64,
+    /// The newest due time that was fired or passed over.
+    pub last_due: Option<Timestamp>,
+    /// The last job it made by its time table, if it makes jobs.
+    pub last_job: Option<JobId>,
+    /// The next due times, the earliest first; none while it is paused.
+    pub next: Vec<Timestamp>,
+}
+
+/// A firing besides the time table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fire {
+    /// What the store says of the event.
+    pub receipt: Receipt,
+    /// Its partition.
+    pub partition: Partition,
+}
+
+/// What somebody wants to be there before a schedule is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// Whatever is there.
+    Anything,
+    /// This version; nothing when it must not be there.
+    Version(Option<u64>),
 }
 
 /// What a schedule has behind it, as stored.
@@ -68,18 +104,27 @@ impl Schedules {
 
     /// Creates a schedule or changes one. A new time table begins now: nothing that lies behind is caught up.
     pub async fn put(&self, schedule: Schedule) -> Result<(), ScheduleError> {
-        self.write(schedule, |_, _| {}).await
+        self.write(schedule, Expect::Anything, |_, _| {}).await
+    }
+
+    /// [`put`](Self::put), only if what is there is as expected.
+    ///
+    /// # Errors
+    /// `Changed` when it is not.
+    pub async fn put_if(&self, schedule: Schedule, expect: Expect) -> Result<(), ScheduleError> {
+        self.write(schedule, expect, |_, _| {}).await
     }
 
     /// [`put`](Self::put) for a program that says again at every start what it wants: one that somebody paused stays
     /// paused.
     pub async fn declare(&self, schedule: Schedule) -> Result<(), ScheduleError> {
-        self.write(schedule, |schedule, known| schedule.paused = known.paused).await
+        self.write(schedule, Expect::Anything, |schedule, known| schedule.paused = known.paused).await
     }
 
     async fn write(
         &self,
         mut schedule: Schedule,
+        wanted: Expect,
         take_over: impl Fn(&mut Schedule, &Schedule),
     ) -> Result<(), ScheduleError> {
         schedule.check()?;
@@ -90,14 +135,17 @@ impl Schedules {
         let name = document(&schedule.name);
         loop {
             let before = self.stores.documents.get(&name).await?;
+            let version = before.as_ref().map(|before| before.version);
+            if matches!(wanted, Expect::Version(wanted) if wanted != version) {
+                return Err(ScheduleError::Changed(schedule.name));
+            }
             let known = before.as_ref().map(|before| Schedule::decode(before.bytes.clone())).transpose()?;
             if let Some(known) = &known {
                 take_over(&mut schedule, known);
             }
             let same = known.filter(|known| known.spec == schedule.spec && known.paused == schedule.paused);
             schedule.since = same.map_or(self.env.now().calendar, |known| known.since);
-            let expect = before.map(|before| before.version);
-            match self.stores.documents.put(&name, expect, schedule.encode()).await {
+            match self.stores.documents.put(&name, version, schedule.encode()).await {
                 Err(StoreError::Conflict(_)) => {}
                 written => {
                     written?;
@@ -113,6 +161,33 @@ impl Schedules {
         let found = self.stores.documents.get(&document(name)).await?;
         let found = found.ok_or_else(|| ScheduleError::NotFound(name.to_owned()))?;
         Ok(Schedule::decode(found.bytes)?)
+    }
+
+    /// One schedule with the next `count` times it is due.
+    pub async fn standing(&self, name: &str, count: usize) -> Result<ScheduleStanding, ScheduleError> {
+        let found = self.stores.documents.get(&document(name)).await?;
+        self.stands(found.ok_or_else(|| ScheduleError::NotFound(name.to_owned()))?, count).await
+    }
+
+    /// All schedules, by name, each with the next `count` times it is due.
+    pub async fn standings(&self, count: usize) -> Result<Vec<ScheduleStanding>, ScheduleError> {
+        let mut standings = Vec::new();
+        for found in self.stores.documents.list(PREFIX).await? {
+            standings.push(self.stands(found, count).await?);
+        }
+        Ok(standings)
+    }
+
+    async fn stands(&self, found: Document, count: usize) -> Result<ScheduleStanding, ScheduleError> {
+        let (version, schedule) = (found.version, Schedule::decode(found.bytes)?);
+        let past = self.stores.documents.get(&past_document(&schedule.name)).await?;
+        let Fired { last_due, last_job } = past.as_ref().map_or_else(Fired::default, Fired::decode);
+        let timetable = Timetable::new(&schedule.spec)?;
+        let now = self.env.now().calendar;
+        let begin = last_due.map_or(now, |last| last.max(now));
+        let times = std::iter::successors(timetable.after(begin), |due| timetable.after(*due));
+        let next = if schedule.paused { Vec::new() } else { times.take(count).collect() };
+        Ok(ScheduleStanding { schedule, version, last_due, last_job, next })
     }
 
     /// All schedules, by name.
@@ -134,8 +209,11 @@ impl Schedules {
     }
 
     /// Fires a schedule now, besides its time table: an event like any other, without a due time as its number.
-    pub async fn run(&self, name: &str) -> Result<Receipt, ScheduleError> {
-        self.fire_one(&self.get(name).await?, None).await
+    pub async fn run(&self, name: &str) -> Result<Fire, ScheduleError> {
+        let schedule = self.get(name).await?;
+        let info = self.catalogue.stream(&schedule.firing.stream).await?;
+        let partition = schedule.partition(info.settings.partitions);
+        Ok(Fire { receipt: self.fire_one(&schedule, None).await?, partition })
     }
 
     /// Fires what is due again and again. Never ends.

@@ -5,5 +5,5 @@ mod firing;
 mod retention;
 pub mod schedule;
 
-pub use firing::{ScheduleError, Schedules};
+pub use firing::{Expect, Fire, ScheduleError, ScheduleStanding, Schedules};
 pub(crate) use retention::retain;

@@ -51,6 +51,7 @@ codes! {
     ProcessorNotFound "processor_not_found" NOT_FOUND false "the processor does not exist",
     EventNotFound "event_not_found" NOT_FOUND false "the event does not exist",
     JobNotFound "job_not_found" NOT_FOUND false "the job does not exist",
+    ScheduleNotFound "schedule_not_found" NOT_FOUND false "the schedule does not exist",
     DeadLetterNotFound "dead_letter_not_found" NOT_FOUND false "the event is no dead letter",
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED false "the call has another method",
     StreamConflict "stream_conflict" CONFLICT false "the stream cannot be changed so",

@@ -1,8 +1,8 @@
 //! Dead letters: look at them, bring them back, forget them (contract 1.17).
 
 use axum::body::Body;
-use axum::extract::{RawQuery, State};
-use axum::http::HeaderMap;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
 use laneway::core::store::{RedriveTo, RequestOp};
 use laneway::core::{Key, LaneName, Seat};
 use laneway::engine::lane::Answer;
@@ -14,14 +14,13 @@ use super::answer::Json;
 use super::code::Code;
 use super::error::{Failure, Result};
 use super::lanes::processor_of;
+use super::paging::{self, Page, Paging};
 use super::processors::APPLIED_WITHIN;
-use super::query::Query;
 use super::{body, wire as convert};
 use crate::node::Node;
 
-/// Most dead letters of one call, and how many are told unless it is said.
+/// Most dead letters of one call.
 const LETTERS_MAX: usize = 1_000;
-const LETTERS: usize = 100;
 
 /// A dead letter and whose it is.
 struct Letter {
@@ -69,24 +68,20 @@ struct Wanted {
         ("processor" = Option<String>, Query, description = "only of this processor"),
         ("key" = Option<String>, Query, description = "only of the lane with this key"),
         ("key_b64" = Option<String>, Query, description = "the key in base64, when it is no UTF-8"),
+        ("cursor" = Option<String>, Query, description = "where to go on: the next of the page before, with the same filter"),
         ("limit" = Option<usize>, Query, description = "at most so many, 1 to 1,000; default 100"),
     ),
-    responses((status = 200, body = wire::DeadLetters)),
+    responses((status = 200, body = wire::DeadLetters, description = "a page; Link says where the next one is")),
 )]
-pub(super) async fn list(
-    State(node): State<Node>,
-    RawQuery(query): RawQuery,
-) -> Result<Json<wire::DeadLetters>> {
-    let query = Query::read(query.as_deref(), &["stream", "processor", "key", "key_b64", "limit"])?;
-    let limit = query.number("limit", "1 to 1000")?.unwrap_or(LETTERS);
-    if !(1..=LETTERS_MAX).contains(&limit) {
-        return Err(Failure::value("query limit", limit, "1 to 1000"));
-    }
-    let text = |name: &str| query.bytes(name).map(|value| String::from_utf8_lossy(value).into_owned());
-    let key = convert::key(query.bytes("key"), query.bytes("key_b64"))?;
-    let wanted = Wanted { stream: text("stream"), processor: text("processor"), key };
-    let (letters, more) = find(&node, &wanted, limit).await?;
-    Ok(Json(wire::DeadLetters { items: letters.iter().map(told).collect(), more }))
+pub(super) async fn list(State(node): State<Node>, uri: Uri) -> Result<Page<wire::DeadLetters>> {
+    let paging = Paging::read(&uri, &["stream", "processor", "key", "key_b64"])?;
+    let filter = &paging.filter;
+    let key = convert::key(filter.bytes("key"), filter.bytes("key_b64"))?;
+    let wanted = Wanted { stream: filter.text("stream"), processor: filter.text("processor"), key };
+    let (letters, next) = find(&node, &wanted, paging.place()?, paging.limit).await?;
+    let next = next.map(|next| paging.cursor(&next));
+    let items = letters.iter().map(told).collect();
+    Ok(paging.answer(wire::DeadLetters { items, next: next.clone() }, next.as_deref()))
 }
 
 fn told(letter: &Letter) -> wire::DeadLetter {
@@ -107,8 +102,16 @@ fn told(letter: &Letter) -> wire::DeadLetter {
     }
 }
 
-/// Finds dead letters, and says whether there are more than that.
-async fn find(node: &Node, wanted: &Wanted, limit: usize) -> Result<(Vec<Letter>, bool)> {
+/// Where a list of dead letters goes on: behind this event of this partition of this processor.
+type Behind = (String, u32, u64);
+
+/// Finds dead letters behind a place, and says where to go on.
+async fn find(
+    node: &Node,
+    wanted: &Wanted,
+    behind: Option<Behind>,
+    limit: usize,
+) -> Result<(Vec<Letter>, Option<Behind>)> {
     let engine = node.engine();
     engine.catalogue().refresh().await?;
     if let Some(stream) = &wanted.stream {
@@ -117,26 +120,33 @@ async fn find(node: &Node, wanted: &Wanted, limit: usize) -> Result<(Vec<Letter>
     if let Some(processor) = &wanted.processor {
         engine.catalogue().processor(processor).await?;
     }
-    let mut letters = Vec::new();
+    let mut letters: Vec<Letter> = Vec::new();
     for view in engine.processors().await? {
         let is_meant = wanted.stream.as_ref().is_none_or(|stream| *stream == view.stream)
             && wanted.processor.as_ref().is_none_or(|processor| *processor == view.name);
-        if !is_meant || letters.len() > limit {
+        let after = match &behind {
+            Some((processor, ..)) if view.name < *processor => continue,
+            Some((processor, partition, id)) if view.name == *processor => {
+                Some((Partition(*partition), EventId(*id)))
+            }
+            _ => None,
+        };
+        if !is_meant {
             continue;
         }
-        // One more than is told, to know that there are more.
-        let room = limit + 1 - letters.len();
-        let found = engine.looker().dead_letters_of(&view.name, wanted.key.as_ref(), room).await?;
+        let room = limit - letters.len();
+        let page = engine.looker().dead_letters_after(&view.name, wanted.key.as_ref(), after, room).await?;
         let (stream, processor) = (&view.stream, &view.name);
-        letters.extend(found.into_iter().map(|dead| Letter {
+        letters.extend(page.letters.into_iter().map(|dead| Letter {
             stream: stream.clone(),
             processor: processor.clone(),
             dead,
         }));
+        if let Some((partition, id)) = page.next {
+            return Ok((letters, Some((view.name, partition.0, id.0))));
+        }
     }
-    let more = letters.len() > limit;
-    letters.truncate(limit);
-    Ok((letters, more))
+    Ok((letters, None))
 }
 
 /// What is to become of dead letters.
@@ -184,7 +194,7 @@ pub(super) async fn discard(
 }
 
 async fn ask(node: &Node, wish: Wish, asked: wire::DeadRequest) -> Result<Json<wire::DeadAnswers>> {
-    let (mut items, mut letters, more) = match (&asked.filter, asked.refs.is_empty()) {
+    let (mut items, mut letters, next) = match (&asked.filter, asked.refs.is_empty()) {
         (Some(_), false) => {
             return Err(Failure::value("filter", "set beside refs", "the only one of the two"));
         }
@@ -193,15 +203,20 @@ async fn ask(node: &Node, wish: Wish, asked: wire::DeadRequest) -> Result<Json<w
             return Err(Failure::value("processor", "set beside filter", "a field of the filter"));
         }
         (Some(filter), true) => {
-            let (letters, more) = find(node, &wanted(filter)?, LETTERS_MAX).await?;
-            (Vec::new(), letters, more)
+            let list = serde_json::to_string(filter).expect("a filter is plain data");
+            let behind = paging::place("cursor", &list, asked.cursor.as_deref().map(str::as_bytes))?;
+            let (letters, next) = find(node, &wanted(filter)?, behind, LETTERS_MAX).await?;
+            (Vec::new(), letters, next.map(|next| paging::cursor(&list, &next)))
+        }
+        (None, false) if asked.cursor.is_some() => {
+            return Err(Failure::value("cursor", "set beside refs", "absent unless filter is set"));
         }
         (None, false) => {
             if asked.refs.len() > LETTERS_MAX {
                 return Err(Failure::value("refs", format!("{} names", asked.refs.len()), "1 to 1000"));
             }
             let (missing, letters) = named(node, &asked).await?;
-            (missing, letters, false)
+            (missing, letters, None)
         }
     };
     // Those of a lane come back together, and in order.
@@ -214,12 +229,14 @@ async fn ask(node: &Node, wish: Wish, asked: wire::DeadRequest) -> Result<Json<w
         rest = others;
         let answers = match asked.dry_run {
             true => lane.iter().map(|letter| accepted(letter, false)).collect(),
+            // A filter never means a part of a lane.
+            false if asked.filter.is_some() => change_lane(node, wish, lane).await?,
             false => change(node, wish, lane).await?,
         };
         items.extend(answers);
     }
     let count = items.iter().filter(|item| item.accepted).count() as u64;
-    Ok(Json(wire::DeadAnswers { count, items, more }))
+    Ok(Json(wire::DeadAnswers { count, items, next }))
 }
 
 fn wanted(filter: &wire::DeadFilter) -> Result<Wanted> {
@@ -252,25 +269,30 @@ async fn named(node: &Node, asked: &wire::DeadRequest) -> Result<(Vec<wire::Dead
     Ok((missing, letters))
 }
 
-/// Changes dead letters of one lane: all it has at once, else one by one.
+/// Changes dead letters of one lane that were named: all it has at once, else one by one.
 async fn change(node: &Node, wish: Wish, lane: &[Letter]) -> Result<Vec<wire::DeadAnswer>> {
     let Some(first) = lane.first() else { return Ok(Vec::new()) };
     let looker = node.engine().looker();
     let all = match &first.dead.letter.event.key {
-        Some(key) => looker.dead_letters_of(&first.processor, Some(key), LETTERS_MAX + 1).await?.len(),
+        Some(key) => looker.dead_letters_of(&first.processor, Some(key), lane.len() + 1).await?.len(),
         None => 1,
     };
-    let mut items = Vec::with_capacity(lane.len());
     if lane.len() == all && all > 1 {
-        let decided = file(node, wish, first, None).await?;
-        items.extend(lane.iter().map(|letter| item(letter, &decided)));
-        return Ok(items);
+        return change_lane(node, wish, lane).await;
     }
+    let mut items = Vec::with_capacity(lane.len());
     for letter in lane {
         let decided = file(node, wish, letter, Some(letter.id())).await?;
         items.push(item(letter, &decided));
     }
     Ok(items)
+}
+
+/// Changes all dead letters that a lane has; these are told.
+async fn change_lane(node: &Node, wish: Wish, lane: &[Letter]) -> Result<Vec<wire::DeadAnswer>> {
+    let Some(first) = lane.first() else { return Ok(Vec::new()) };
+    let decided = file(node, wish, first, None).await?;
+    Ok(lane.iter().map(|letter| item(letter, &decided)).collect())
 }
 
 fn item(letter: &Letter, decided: &Result<bool>) -> wire::DeadAnswer {

@@ -10,6 +10,7 @@ use laneway::engine::job::JobError;
 use laneway::engine::lane::{OperateError, Refused};
 use laneway::engine::log::{AppendError, CatalogueError};
 use laneway::engine::observe::LookError;
+use laneway::engine::upkeep::ScheduleError;
 use laneway_client::Problem;
 
 use super::answer;
@@ -243,6 +244,25 @@ impl From<OperateError> for Failure {
         match error {
             OperateError::Catalogue(error) => error.into(),
             OperateError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<ScheduleError> for Failure {
+    fn from(error: ScheduleError) -> Self {
+        match error {
+            ScheduleError::NotFound(name) => {
+                let detail = format!(
+                    "schedule {name:?} does not exist; create it: PUT /v1/schedules/{name} with \
+                     {{\"stream\":\"orders\",\"every\":\"10m\"}}"
+                );
+                Self::new(Code::ScheduleNotFound, detail)
+            }
+            ScheduleError::Changed(_) => Self::new(Code::PreconditionFailed, error.to_string()),
+            ScheduleError::Refused(refusal) => refusal.into(),
+            ScheduleError::Catalogue(error) => error.into(),
+            ScheduleError::Store(error) => error.into(),
+            ScheduleError::Stored(_) => Self::internal(&error),
         }
     }
 }

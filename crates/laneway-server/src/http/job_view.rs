@@ -9,10 +9,14 @@ use super::error::Result;
 use super::wire as convert;
 use crate::node::Node;
 
-/// A job as it goes over the wire.
+/// A job as it stands now, with its result.
 pub(super) async fn told(node: &Node, id: JobId) -> Result<wire::Job> {
-    let JobStanding { detail, status: word, attempts, started_at, why } =
-        node.engine().looker().job(id).await?;
+    Ok(job(node.engine().looker().job(id).await?))
+}
+
+/// A job as it goes over the wire.
+pub(super) fn job(standing: JobStanding) -> wire::Job {
+    let JobStanding { detail, status: word, attempts, started_at, why } = standing;
     let status = &detail.job.status;
     let convert::Named { key, key_b64 } = convert::named(detail.key.as_ref());
     let keep_until = match status {
@@ -21,8 +25,8 @@ pub(super) async fn told(node: &Node, id: JobId) -> Result<wire::Job> {
     };
     let why = (!word.is_terminal()).then(|| convert::why(&why));
     let (result, result_b64) = status.result().map(|result| convert::payload(result)).unwrap_or_default();
-    Ok(wire::Job {
-        id: id.to_string(),
+    wire::Job {
+        id: detail.job.id.to_string(),
         reference: detail.reference.as_ref().map(ToString::to_string),
         key,
         key_b64,
@@ -36,10 +40,11 @@ pub(super) async fn told(node: &Node, id: JobId) -> Result<wire::Job> {
         progress: status.progress().and_then(|words| convert::payload(words).0),
         result,
         result_b64,
+        result_left_out: false,
         error: status.error(),
         retry_of: detail.retry_of.map(|id| id.to_string()),
         why,
         stream: detail.stream,
         processor: detail.processor,
-    })
+    }
 }

@@ -1,15 +1,13 @@
-//! Jobs: submit, look, wait, cancel.
-
-use std::time::Duration;
+//! Jobs: submit one or many.
 
 use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::header::LOCATION;
+use axum::http::header::{LOCATION, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use laneway::core::store::Receipt;
-use laneway::engine::job::{By, Job, JobError, Submissions, Submit, Submitted};
+use laneway::engine::job::{By, JobError, Submissions, Submit, Submitted};
 use laneway::engine::log::AppendError;
 use laneway::{JobId, Mode};
 use laneway_client::wire::{self, JobDraft};
@@ -18,13 +16,14 @@ use super::answer::Json;
 use super::body::Many;
 use super::code::Code;
 use super::error::{Failure, Result};
+use super::job::wait_for;
+use super::prefer::Wait;
 use super::{body, job_view, prefer, wire as convert};
 use crate::node::Node;
-use crate::seam;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// How often somebody who waits for a cancelled job looks, while it is parked.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Seconds after which it is worth looking for the end of a job.
+const LOOK_AFTER_SECS: u32 = 1;
 
 /// Submits a job, or an array of them. With `Prefer: wait=N` one job is waited for: 200 when it has ended, or is parked,
 /// in time. An array is not waited for: its jobs are looked at one by one.
@@ -37,7 +36,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
     ),
     request_body(content = JobDraft, description = "one job, or an array of up to 1,000"),
     responses(
-        (status = 202, body = wire::JobReceipt, description = "accepted; Location says where to look"),
+        (status = 202, body = wire::JobReceipt, description = "accepted; Location says where to look, Retry-After when; an array is answered with its batch and a receipt each"),
         (status = 200, body = wire::Job, description = "ended or parked in time"),
         (status = 207, body = wire::JobReceipts, description = "some of an array were not accepted; each says why"),
     ),
@@ -49,8 +48,7 @@ pub(super) async fn submit(
     body: Body,
 ) -> Result<Response> {
     let wait = prefer::wait(&headers)?;
-    let idempotency_key = headers.get(IDEMPOTENCY_KEY).map(|value| Bytes::copy_from_slice(value.as_bytes()));
-    let by = By { caller: None, idempotency_key };
+    let by = by(&headers);
     let (jobs, many) = body::objects::<JobDraft>(&headers, body).await?;
     if many == Many::Array && wait.is_some() {
         return Err(Failure::value("Prefer", "wait beside an array", "absent: only one job is waited for"));
@@ -79,22 +77,37 @@ pub(super) async fn submit(
     // One that was made before may have ended long ago.
     let is_new = matches!(submitted.receipt, Receipt::New { .. } | Receipt::Scheduled { .. });
     if wait.is_some() || !is_new {
-        let job = wait_for(&node, submitted.id, wait.unwrap_or_default()).await?;
+        let job = wait_for(&node, submitted.id, wait.unwrap_or_default().0).await?;
         if job.status.is_settled() {
-            let mut response = Json(job_view::told(&node, job.id).await?).into_response();
-            response.headers_mut().extend(wait.map(prefer::applied));
-            return Ok(response);
+            return settled(&node, submitted.id, wait).await;
         }
     }
-    let location = format!("/v1/jobs/{}", submitted.id);
-    let location = HeaderValue::from_str(&location).expect("an id is a header value");
-    let told = receipt(&node, &stream, &submitted).await?;
-    let mut response = (StatusCode::ACCEPTED, Json(told)).into_response();
-    response.headers_mut().insert(LOCATION, location);
-    if let Some((name, value)) = wait.map(prefer::applied) {
-        response.headers_mut().insert(name, value);
-    }
+    Ok(accepted(receipt(&node, &stream, &submitted).await?, wait))
+}
+
+/// Who asks, and under which name of its own.
+pub(super) fn by(headers: &HeaderMap) -> By {
+    let idempotency_key = headers.get(IDEMPOTENCY_KEY).map(|value| Bytes::copy_from_slice(value.as_bytes()));
+    By { caller: None, idempotency_key }
+}
+
+/// A job has ended, or is parked, in time.
+pub(super) async fn settled(node: &Node, id: JobId, wait: Option<Wait>) -> Result<Response> {
+    let mut response = Json(job_view::told(node, id).await?).into_response();
+    response.headers_mut().extend(wait.map(Wait::applied));
     Ok(response)
+}
+
+/// A job was accepted, and is to be looked for.
+pub(super) fn accepted(receipt: wire::JobReceipt, wait: Option<Wait>) -> Response {
+    let location =
+        HeaderValue::from_str(&format!("/v1/jobs/{}", receipt.id)).expect("an id is a header value");
+    let mut response = (StatusCode::ACCEPTED, Json(receipt)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(LOCATION, location);
+    headers.insert(RETRY_AFTER, HeaderValue::from(LOOK_AFTER_SECS));
+    headers.extend(wait.map(Wait::applied));
+    response
 }
 
 fn submit_of(job: JobDraft, by: &By, mode: Mode) -> Result<Submit> {
@@ -117,7 +130,7 @@ fn submit_of(job: JobDraft, by: &By, mode: Mode) -> Result<Submit> {
     Ok(Submit { draft, processor, keep })
 }
 
-fn explained(error: JobError, by: &By) -> Failure {
+pub(super) fn explained(error: JobError, by: &By) -> Failure {
     match error {
         JobError::OtherBody { .. } if by.idempotency_key.is_some() => {
             let detail = "Idempotency-Key was used with another body; the job of that body stands";
@@ -127,20 +140,21 @@ fn explained(error: JobError, by: &By) -> Failure {
     }
 }
 
-async fn receipt(node: &Node, stream: &str, submitted: &Submitted) -> Result<wire::JobReceipt> {
+pub(super) async fn receipt(node: &Node, stream: &str, submitted: &Submitted) -> Result<wire::JobReceipt> {
     let (id, status) = match &submitted.receipt {
         Receipt::New { id, .. } => (Some(*id), "waiting".to_owned()),
         Receipt::Scheduled { .. } => (None, "scheduled".to_owned()),
         // The job was made before, so it may be anywhere on its way by now.
         Receipt::Duplicate { .. } | Receipt::Stale { .. } => {
-            let there = node.engine().jobs().detail(submitted.id).await?;
-            (there.reference.map(|there| there.id), there.job.status.status().to_string())
+            let there = node.engine().looker().job(submitted.id).await?;
+            (there.detail.reference.map(|there| there.id), there.status.to_string())
         }
     };
     Ok(wire::JobReceipt {
         id: submitted.id.to_string(),
         reference: id.map(|id| convert::reference(stream, submitted.partition, id)),
         status,
+        retry_of: None,
     })
 }
 
@@ -167,95 +181,4 @@ async fn batch(
         });
     }
     (status, Json(wire::JobReceipts { batch, jobs })).into_response()
-}
-
-/// A job as it stands. With `Prefer: wait=N` as it stands when it has ended, is parked, or the time is over.
-#[utoipa::path(
-    get, path = "/v1/jobs/{id}", tag = "jobs",
-    params(
-        ("id" = String, Path, description = "its id"),
-        ("Prefer" = Option<String>, Header, description = "wait=N: wait so many seconds, at most 60, for the end"),
-    ),
-    responses((status = 200, body = wire::Job)),
-)]
-pub(super) async fn get(
-    State(node): State<Node>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response> {
-    let (id, wait) = (id_of(&id)?, prefer::wait(&headers)?);
-    let job = match wait {
-        Some(wait) => wait_for(&node, id, wait).await?,
-        None => node.engine().jobs().get(id).await?,
-    };
-    let mut response = Json(job_view::told(&node, job.id).await?).into_response();
-    if let Some((name, value)) = wait.map(prefer::applied) {
-        response.headers_mut().insert(name, value);
-    }
-    Ok(response)
-}
-
-/// Asks for a job to be cancelled: 202 while it is, 200 with `Prefer: wait=N` when it has ended in time.
-#[utoipa::path(
-    post, path = "/v1/jobs/{id}/cancel", tag = "jobs",
-    params(
-        ("id" = String, Path, description = "its id"),
-        ("Prefer" = Option<String>, Header, description = "wait=N: wait so many seconds, at most 60, for the end"),
-    ),
-    responses((status = 202, body = wire::Job, description = "cancelling"), (status = 200, body = wire::Job, description = "ended")),
-)]
-pub(super) async fn cancel(
-    State(node): State<Node>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response> {
-    let (id, wait) = (id_of(&id)?, prefer::wait(&headers)?);
-    let jobs = node.engine().jobs();
-    jobs.cancel(id, node.engine().env().token()).await?;
-    let job = match wait {
-        Some(wait) => seam::within(wait, ended(&node, id)).await.transpose()?,
-        None => None,
-    };
-    let has_ended = job.is_some();
-    let job = match job {
-        Some(job) => job,
-        None => jobs.get(id).await?,
-    };
-    let mut told = job_view::told(&node, job.id).await?;
-    let mut status = StatusCode::OK;
-    if !has_ended {
-        "cancelling".clone_into(&mut told.status);
-        status = StatusCode::ACCEPTED;
-    }
-    let mut response = (status, Json(told)).into_response();
-    if let Some((name, value)) = wait.map(prefer::applied) {
-        response.headers_mut().insert(name, value);
-    }
-    Ok(response)
-}
-
-/// Resolves when a job has ended. A parked one has not, although nobody who waits for its result is kept waiting.
-async fn ended(node: &Node, id: JobId) -> Result<Job> {
-    loop {
-        let job = node.engine().jobs().wait(id, LOOK_EVERY).await?;
-        if job.status.status().is_terminal() {
-            return Ok(job);
-        }
-        seam::pass(LOOK_EVERY).await;
-    }
-}
-
-/// Waits for a job, but not beyond the end of this process.
-async fn wait_for(node: &Node, id: JobId, wait: Duration) -> Result<Job> {
-    tokio::select! {
-        biased;
-        job = node.engine().jobs().wait(id, wait) => Ok(job?),
-        () = node.stopping() => Ok(node.engine().jobs().get(id).await?),
-    }
-}
-
-fn id_of(text: &str) -> Result<JobId> {
-    // A text that is no id of ours names no job, as one that was never given does.
-    text.parse()
-        .map_err(|refusal: laneway::core::Refusal| Failure::new(Code::JobNotFound, refusal.to_string()))
 }

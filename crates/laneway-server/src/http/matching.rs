@@ -28,6 +28,11 @@ impl Wanted {
         Ok(Self { matches: tags(headers, &IF_MATCH)?, is_new: none.is_some() })
     }
 
+    /// Whether anything will do.
+    pub(super) fn is_any(&self) -> bool {
+        self.matches.is_none() && !self.is_new
+    }
+
     /// Refuses what is not as it is wanted; `version` is nothing when the thing is not there.
     pub(super) fn check(&self, name: &str, version: Option<u64>) -> Result<()> {
         let now = version.map(tag);
@@ -46,9 +51,8 @@ impl Wanted {
 
     /// The failure of somebody who looked and was not the first to change: what was wanted did not hold any more.
     pub(super) fn raced(&self, failure: Failure) -> Failure {
-        let is_asked = self.matches.is_some() || self.is_new;
         match failure.code {
-            Code::StreamConflict if is_asked => failed(failure.detail),
+            Code::StreamConflict if !self.is_any() => failed(failure.detail),
             _ => failure,
         }
     }

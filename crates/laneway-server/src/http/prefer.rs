@@ -12,8 +12,12 @@ pub(super) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("prefe
 /// Longest wait in seconds; a longer one is cut to it, and the answer says so.
 const WAIT_SECS_MAX: u64 = 60;
 
+/// How long an answer may take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Wait(pub(super) Duration);
+
 /// The wait that is asked for, as far as it is granted.
-pub(super) fn wait(headers: &HeaderMap) -> Result<Option<Duration>> {
+pub(super) fn wait(headers: &HeaderMap) -> Result<Option<Wait>> {
     for value in headers.get_all(PREFER) {
         let text = String::from_utf8_lossy(value.as_bytes());
         for preference in text.split(',') {
@@ -23,17 +27,19 @@ pub(super) fn wait(headers: &HeaderMap) -> Result<Option<Duration>> {
                 let seconds: u64 = given.parse().map_err(|_| {
                     Failure::value("Prefer: wait", format!("{given:?}"), "a number of seconds")
                 })?;
-                return Ok(Some(Duration::from_secs(seconds.min(WAIT_SECS_MAX))));
+                return Ok(Some(Wait(Duration::from_secs(seconds.min(WAIT_SECS_MAX)))));
             }
         }
     }
     Ok(None)
 }
 
-/// The header that says which wait was heeded.
-pub(super) fn applied(wait: Duration) -> (HeaderName, HeaderValue) {
-    let text = format!("wait={}", wait.as_secs());
-    (PREFERENCE_APPLIED, HeaderValue::from_str(&text).expect("digits are a header value"))
+impl Wait {
+    /// The header that says which wait was heeded.
+    pub(super) fn applied(self) -> (HeaderName, HeaderValue) {
+        let text = format!("wait={}", self.0.as_secs());
+        (PREFERENCE_APPLIED, HeaderValue::from_str(&text).expect("digits are a header value"))
+    }
 }
 
 #[cfg(test)]
@@ -44,6 +50,7 @@ mod tests {
     fn the_wait_is_found_among_other_preferences_and_bounded() {
         let wait_of = |text: &'static str| {
             wait(&HeaderMap::from_iter([(PREFER, HeaderValue::from_static(text))]))
+                .map(|wait| wait.map(|wait| wait.0))
                 .map_err(|failure| failure.detail)
         };
         assert_eq!(wait_of("respond-async, wait=10"), Ok(Some(Duration::from_secs(10))));

@@ -1,10 +1,13 @@
 //! Processors: register one for remote workers, look at all, remove one.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Path, State};
+use axum::http::header::ETAG;
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
 use laneway::core::store::{Reset, SeatStatus};
 use laneway::engine::lane::{Answer, Filed};
 use laneway::engine::log::CatalogueError;
@@ -15,6 +18,7 @@ use laneway_client::wire;
 use super::answer::Json;
 use super::code::Code;
 use super::error::{Failure, Result};
+use super::matching::{Wanted, tag};
 use super::{body, wire as convert};
 use crate::node::{Node, PULL};
 
@@ -29,16 +33,23 @@ pub(super) const BY: &str = "a call of the HTTP API";
 /// Registers a processor whose events remote workers claim, or changes one that is there.
 #[utoipa::path(
     put, path = "/v1/processors/{processor}", tag = "processors",
-    params(("processor" = String, Path, description = "its name, unique in the store")),
+    params(
+        ("processor" = String, Path, description = "its name, unique in the store"),
+        ("If-Match" = Option<String>, Header, description = "only if its ETag is one of these; `*`: only if it is there"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: only if it is not there"),
+    ),
     request_body = wire::ProcessorSettings,
-    responses((status = 201, body = wire::Processor, description = "registered"), (status = 200, body = wire::Processor, description = "changed, or as it was")),
+    responses(
+        (status = 201, body = wire::Processor, description = "registered", headers(("ETag" = String, description = "its version"))),
+        (status = 200, body = wire::Processor, description = "changed, or as it was", headers(("ETag" = String, description = "its version"))),
+    ),
 )]
 pub(super) async fn put(
     State(node): State<Node>,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<(StatusCode, Json<wire::Processor>)> {
+) -> Result<Response> {
     let asked: wire::ProcessorSettings = body::object(&headers, body).await?;
     if asked.stream.is_empty() {
         return Err(Failure::value("stream", "absent", "the name of a stream"));
@@ -58,7 +69,9 @@ pub(super) async fn put(
         handler: PULL.into(),
         ..Registration::new(&name, &asked.stream)
     };
+    let _changing = node.changing().await;
     let there = find(&node, &name).await?;
+    Wanted::read(&headers)?.check(&name, there.as_ref().map(version))?;
     // Where it began is history, and stays what it was unless it is said again.
     if let Some(Ok(stored)) = there.as_ref().map(|there| &there.stored)
         && asked.start.is_none()
@@ -76,7 +89,21 @@ pub(super) async fn put(
         }
     };
     let now = find(&node, &name).await?.ok_or_else(|| CatalogueError::NoProcessor(name.clone()))?;
-    Ok((status, Json(told(&node, &now).await?)))
+    Ok((status, answer(&node, &now).await?).into_response())
+}
+
+async fn answer(node: &Node, view: &ProcessorView) -> Result<Response> {
+    Ok(([(ETAG, tag(version(view)))], Json(told(node, view).await?)).into_response())
+}
+
+/// A number that is another one after every change, and after the processor was removed and registered again.
+fn version(view: &ProcessorView) -> u64 {
+    let mut said = DefaultHasher::new();
+    view.id.0.hash(&mut said);
+    if let Ok(stored) = &view.stored {
+        stored.encode().hash(&mut said);
+    }
+    said.finish()
 }
 
 async fn change(node: &Node, there: &ProcessorView, registration: Registration) -> Result<()> {
@@ -145,11 +172,11 @@ fn stopped_out(stream: &str, seat: StoppedSeat) -> wire::Stopped {
 #[utoipa::path(
     get, path = "/v1/processors/{processor}", tag = "processors",
     params(("processor" = String, Path, description = "its name")),
-    responses((status = 200, body = wire::Processor)),
+    responses((status = 200, body = wire::Processor, headers(("ETag" = String, description = "its version")))),
 )]
-pub(super) async fn get(State(node): State<Node>, Path(name): Path<String>) -> Result<Json<wire::Processor>> {
+pub(super) async fn get(State(node): State<Node>, Path(name): Path<String>) -> Result<Response> {
     let view = find(&node, &name).await?.ok_or(CatalogueError::NoProcessor(name))?;
-    Ok(Json(told(&node, &view).await?))
+    answer(&node, &view).await
 }
 
 /// All processors, by name.
@@ -165,10 +192,19 @@ pub(super) async fn list(State(node): State<Node>) -> Result<Json<wire::Processo
 /// Removes a processor with its progress, lane states and dead letters.
 #[utoipa::path(
     delete, path = "/v1/processors/{processor}", tag = "processors",
-    params(("processor" = String, Path, description = "its name")),
+    params(
+        ("processor" = String, Path, description = "its name"),
+        ("If-Match" = Option<String>, Header, description = "only if its ETag is one of these; `*`: only if it is there"),
+    ),
     responses((status = 204, description = "it is gone")),
 )]
-pub(super) async fn delete(State(node): State<Node>, Path(name): Path<String>) -> Result<StatusCode> {
+pub(super) async fn delete(
+    State(node): State<Node>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<StatusCode> {
+    let _changing = node.changing().await;
+    Wanted::read(&headers)?.check(&name, find(&node, &name).await?.as_ref().map(version))?;
     node.engine().remove_processor(&name, DRAIN).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -233,7 +269,7 @@ pub(super) async fn reset(
 /// A body without anything in it.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+pub(super) struct Nothing {}
 
 /// Waits for the owners of all partitions.
 async fn applied(node: &Node, filed: Vec<Filed>) -> Result<(StatusCode, Json<wire::Count>)> {

@@ -9,8 +9,8 @@ use utoipa_axum::routes;
 use super::code::Code;
 use super::error::Failure;
 use super::{
-    claims, dead_letters, events, guard, health, jobs, lane_list, lane_wishes, lanes, openapi, processors,
-    streams,
+    claims, cluster, dead_letters, events, guard, health, job, job_lists, jobs, lane_list, lane_wishes,
+    lanes, openapi, processors, schedules, streams,
 };
 use crate::node::Node;
 
@@ -40,8 +40,13 @@ pub(super) fn calls() -> OpenApiRouter<Node> {
         .routes(routes!(lane_wishes::retry))
         .routes(routes!(lane_wishes::skip))
         .routes(routes!(jobs::submit))
-        .routes(routes!(jobs::get))
-        .routes(routes!(jobs::cancel))
+        .routes(routes!(job_lists::list))
+        .routes(routes!(job_lists::query))
+        .routes(routes!(job_lists::cancel))
+        .routes(routes!(job::get, job::delete))
+        .routes(routes!(job::cancel))
+        .routes(routes!(job::retry))
+        .routes(routes!(job::take))
         .routes(routes!(processors::list))
         .routes(routes!(processors::put, processors::get, processors::delete))
         .routes(routes!(processors::pause))
@@ -53,6 +58,12 @@ pub(super) fn calls() -> OpenApiRouter<Node> {
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::redrive))
         .routes(routes!(dead_letters::discard))
+        .routes(routes!(schedules::list))
+        .routes(routes!(schedules::put, schedules::get, schedules::delete))
+        .routes(routes!(schedules::run))
+        .routes(routes!(cluster::nodes))
+        .routes(routes!(cluster::leases))
+        .routes(routes!(cluster::tasks))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
 }

@@ -193,7 +193,7 @@ async fn dead_letters_are_found_brought_back_and_forgotten() {
     assert_eq!(refs, ["orders/0/1", "orders/0/2", "orders/0/3"], "{all}");
     assert_eq!((&all["items"][0]["data"], &all["items"][0]["attempts"]), (&json!(1), &json!(1)), "{all}");
     let some = get(&client, "/v1/dead-letters?processor=charge&limit=1").await;
-    assert_eq!((some["items"].as_array().unwrap().len(), &some["more"]), (1, &json!(true)));
+    assert_eq!((some["items"].as_array().unwrap().len(), some["next"].is_string()), (1, true));
     let bobs = get(&client, "/v1/dead-letters?stream=orders&key=bob").await;
     assert_eq!(
         (bobs["items"].as_array().unwrap().len(), &bobs["items"][0]["ref"]),

@@ -16,7 +16,8 @@ pub(crate) fn reference(stream: &str, partition: Partition, id: EventId) -> Stri
     Ref { stream: stream.to_owned(), partition, id }.to_string()
 }
 
-fn headers(headers: &Headers) -> BTreeMap<String, String> {
+/// Headers as text.
+pub(crate) fn header_texts(headers: &Headers) -> BTreeMap<String, String> {
     headers
         .iter()
         .map(|(name, value)| (name.to_owned(), String::from_utf8_lossy(value).into_owned()))
@@ -43,7 +44,7 @@ pub(crate) fn event(view: &EventView) -> wire::Event {
         kind: kind(&event.kind),
         data,
         data_b64,
-        headers: headers(&event.headers),
+        headers: header_texts(&event.headers),
         time: date_of(event.time),
         generation: event.generation,
         incarnation: event.generation.map(|_| event.incarnation),
@@ -76,7 +77,7 @@ pub(crate) fn claimed(stream: &str, partition: Partition, event: &laneway::core:
         kind: kind(&event.kind),
         data,
         data_b64,
-        headers: headers(&event.headers),
+        headers: header_texts(&event.headers),
         job: event.job.map(|job| job.id.to_string()),
     }
 }

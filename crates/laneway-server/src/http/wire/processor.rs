@@ -39,6 +39,8 @@ pub(crate) fn settings_in(asked: &wire::ProcessorSettings) -> Result<ProcessorSe
         return Err(Failure::value("batch", "set", limit));
     }
     settings.types.clone_from(&asked.types);
+    (settings.rate, settings.rate_per_key) = (asked.rate, asked.rate_per_key);
+    settings.supersede_running = asked.supersede_running;
     settings.start = asked.start.as_ref().map_or(Ok(StartAt::Beginning), start_in)?;
     Ok(settings)
 }
@@ -89,6 +91,9 @@ pub(crate) fn settings_out(
         },
         types: settings.types.clone(),
         start: Some(start_out(settings.start)),
+        rate: settings.rate,
+        rate_per_key: settings.rate_per_key,
+        supersede_running: settings.supersede_running,
     }
 }
 
@@ -120,7 +125,8 @@ mod tests {
     #[test]
     fn settings_come_back_as_they_were() {
         let json = r#"{"stream":"orders","pull":true,"concurrency":7,"timeout":"30s","retry":{"max_attempts":2,
-            "backoff":"100ms","backoff_max":"1m"},"on_failure":"dead_letter_lane","types":["order.*"],"start":17}"#;
+            "backoff":"100ms","backoff_max":"1m"},"on_failure":"dead_letter_lane","types":["order.*"],"start":17,"rate":100,
+            "rate_per_key":5,"supersede_running":true}"#;
         let asked: wire::ProcessorSettings = serde_json::from_str(json).unwrap();
         let told = settings_out("orders", true, &settings_in(&asked).unwrap());
         assert_eq!(serde_json::to_value(told).unwrap(), serde_json::to_value(asked).unwrap());

@@ -1,0 +1,78 @@
+//! The cluster: nodes, what they own, and what the leader has planned.
+
+use serde::{Deserialize, Serialize};
+
+/// A running process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NodeView {
+    /// Its token, new at every start.
+    pub node: String,
+    /// Its version.
+    pub version: String,
+    /// What it does: `all`, or `api` and `engine` apart.
+    pub roles: Vec<String>,
+    /// The processors it runs, by name.
+    pub processors: Vec<String>,
+    /// When it was started.
+    pub started_at: String,
+    /// For how many seconds it has been running.
+    pub uptime_seconds: u64,
+    /// How many seats it owns: one for each partition of a processor.
+    pub seats: usize,
+    /// It is about to end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopping: bool,
+}
+
+/// All nodes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Nodes {
+    /// One entry each.
+    pub items: Vec<NodeView>,
+}
+
+/// The right of a node to a seat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Lease {
+    /// The stream.
+    pub stream: String,
+    /// The partition.
+    pub partition: u32,
+    /// The processor.
+    pub processor: String,
+    /// The node that has it.
+    pub node: String,
+    /// Grows with every new holder.
+    pub term: u64,
+}
+
+/// All leases, by processor and partition.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Leases {
+    /// One entry each.
+    pub items: Vec<Lease>,
+}
+
+/// A piece of work that the leader has planned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Task {
+    /// Its name.
+    pub name: String,
+    /// The registered kind of work.
+    pub kind: String,
+    /// `outstanding`, `running`, `done` or `failed`.
+    pub state: String,
+}
+
+/// All tasks, by name. Nothing plans tasks yet, so there are none.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Tasks {
+    /// One entry each.
+    pub items: Vec<Task>,
+}
