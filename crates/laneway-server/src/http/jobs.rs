@@ -18,7 +18,7 @@ use super::answer::Json;
 use super::body::Many;
 use super::code::Code;
 use super::error::{Failure, Result};
-use super::{body, job_view, prefer, wire as convert};
+use super::{body, job_view, prefer, under_way, wire as convert};
 use crate::node::Node;
 use crate::seam;
 
@@ -50,7 +50,7 @@ pub(super) async fn submit(
 ) -> Result<Response> {
     let wait = prefer::wait(&headers)?;
     let idempotency_key = headers.get(IDEMPOTENCY_KEY).map(|value| Bytes::copy_from_slice(value.as_bytes()));
-    let by = By { caller: None, idempotency_key };
+    let by = By { caller: under_way::caller(), idempotency_key };
     let (jobs, many) = body::objects::<JobDraft>(&headers, body).await?;
     if many == Many::Array && wait.is_some() {
         return Err(Failure::value("Prefer", "wait beside an array", "absent: only one job is waited for"));
