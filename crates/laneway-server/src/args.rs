@@ -74,4 +74,12 @@ pub(crate) enum ConfigCommand {
     },
     /// Print a laneway.toml to begin with.
     Init,
+    /// Make a token: prints it, once, and the line to keep in the token file of the server.
+    Token {
+        /// Whose it is: kept with the jobs of its caller.
+        name: String,
+        /// What it is good for: read, write, work, admin, with commas between them.
+        #[arg(long, value_name = "SCOPES")]
+        scopes: String,
+    },
 }

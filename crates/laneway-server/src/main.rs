@@ -1,13 +1,17 @@
 //! The program `laneway`: parses its arguments, runs one command, and ends with its exit code.
 
+mod access;
 mod args;
 mod commands;
 mod declare;
 mod dev;
+mod file_limit;
 mod handlers;
 mod http;
+mod listen;
 mod nearest;
 mod node;
+mod reload;
 mod seam;
 mod serve;
 mod settings;

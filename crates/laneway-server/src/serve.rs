@@ -1,15 +1,14 @@
 //! Serves an app over HTTP until it is asked to end.
 
 use std::future::Future;
-use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::serve::ListenerExt as _;
 use laneway::Laneway;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::http;
+use crate::http::{self, Gate};
+use crate::listen::Door;
 use crate::node::{Ending, Node};
 use crate::seam;
 
@@ -22,21 +21,11 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 ///
 /// Calls are answered while runs finish. What remote workers have stays theirs: it is written down, and whoever owns its
 /// partition next lets them settle it.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    app: Laneway,
-    end: impl Future<Output = ()>,
-) -> io::Result<()> {
+pub(crate) async fn serve(door: Door, gate: Arc<Gate>, app: Laneway, end: impl Future<Output = ()>) {
     let engine = app.engine().clone();
     let (node, ending) = Node::new(app);
     let (close, closed) = oneshot::channel::<()>();
-    // Answers are small and waited for.
-    let listener = listener.tap_io(|connection| {
-        if let Err(error) = connection.set_nodelay(true) {
-            tracing::debug!(%error, "a connection cannot send small answers at once");
-        }
-    });
-    let served = axum::serve(listener, http::router(node)).with_graceful_shutdown(async {
+    let served = door.serve(http::router(node, gate), async {
         // A sender that is gone means the same.
         drop(closed.await);
     });
@@ -50,7 +39,7 @@ pub(crate) async fn serve(
         tracing::warn!("connections were cut that took too long to end");
     };
     tokio::select! {
-        served = served.into_future() => served,
-        () = ended => Ok(()),
+        () = served => {}
+        () = ended => {}
     }
 }

@@ -1,5 +1,6 @@
 //! `laneway config`: the settings of `serve`, without serving.
 
+use crate::access::{Scopes, make};
 use crate::args::ConfigCommand;
 use crate::settings::{Environment, Faults, Loaded, Sources, load, template};
 use crate::terminal::say;
@@ -14,7 +15,17 @@ pub(super) fn run(command: ConfigCommand, environment: Environment) -> Result<()
             say(format_args!("good: {file}"));
         }
         ConfigCommand::Init => say(template().trim_end()),
+        ConfigCommand::Token { name, scopes } => token(&name, &scopes)?,
     }
+    Ok(())
+}
+
+/// Prints a new token, and the line that is kept of it.
+fn token(name: &str, scopes: &str) -> Result<(), Faults> {
+    let made = Scopes::read(scopes).and_then(|scopes| make(name, scopes));
+    let (token, line) = made.map_err(|fault| Faults(vec![fault]))?;
+    say(token.reveal());
+    say(line);
     Ok(())
 }
 

@@ -8,12 +8,14 @@ use laneway::engine::handler::Handler as EngineHandler;
 use laneway::engine::{Engine, Registration};
 
 use super::run::CommandError;
-use super::serve::listen;
+use crate::access::Book;
 use crate::dev::{Banner, Demo, RunLines, empty_folder, policy};
 use crate::handlers::Exec;
+use crate::http::{Gate, Hosts, Mode};
+use crate::listen;
 use crate::node::resume_pull;
 use crate::serve::serve;
-use crate::settings::{Dev, Handler};
+use crate::settings::{Dev, Handler, Http};
 use crate::signals::End;
 use crate::terminal::{Terminal, say};
 
@@ -25,7 +27,10 @@ const PROCESSOR: &str = "demo";
 
 pub(super) async fn run(settings: Dev, end: End) -> Result<(), CommandError> {
     let (handler, word) = handler_of(&settings.handler)?;
-    let listener = listen(settings.listen, "--port 7071, or --port 0 for any").await?;
+    let http = Http::on(settings.listen.to_string());
+    let otherwise = "--port 7071, or --port 0 for any";
+    let door = listen::open(&http.listen, http.consent(), None, http.patience, otherwise).await?;
+    let gate = Gate::new(Hosts::new(door.exposure, Vec::new()), Book::empty(), Mode::ReadWrite, http.limits);
     if settings.fresh {
         empty_folder(FOLDER.as_ref())?;
     }
@@ -35,7 +40,7 @@ pub(super) async fn run(settings: Dev, end: End) -> Result<(), CommandError> {
     let terminal = Terminal::of_stdout();
     let stream = engine.define_stream(STREAM, stream_settings(&engine).await?).await?;
     let banner = Banner {
-        address: listener.local_addr()?,
+        address: door.address()?,
         store: url,
         durability: engine.stores().store.about().capabilities.durability,
         partitions: stream.settings.partitions,
@@ -50,11 +55,11 @@ pub(super) async fn run(settings: Dev, end: End) -> Result<(), CommandError> {
     resume_pull(&engine).await?;
     engine.start_upkeep();
     say("ready");
-    serve(listener, app, async {
+    serve(door, gate, app, async {
         drop(end.await);
         say("stopping: what runs may finish; Ctrl-C again does not wait for it");
     })
-    .await?;
+    .await;
     say("stopped; nothing is lost");
     Ok(())
 }

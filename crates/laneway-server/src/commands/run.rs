@@ -26,7 +26,9 @@ pub(crate) fn run(args: Args) -> ExitCode {
     let environment = Environment::of_process();
     let checked = match args.command {
         Command::Dev(args) => Dev::check(args, &environment).map(Checked::Dev),
-        Command::Serve(ServeArgs { flags }) => load(&Sources { flags, environment }).map(Checked::Serve),
+        Command::Serve(ServeArgs { flags }) => {
+            load(&Sources { flags, environment }).map(Box::new).map(Checked::Serve)
+        }
         Command::Config(command) => match config::run(command, environment) {
             Ok(()) => return ExitCode::SUCCESS,
             Err(faults) => Err(faults),
@@ -73,7 +75,7 @@ fn until_ended(checked: Checked) -> Result<Option<()>, CommandError> {
 
 enum Checked {
     Dev(Dev),
-    Serve(Loaded),
+    Serve(Box<Loaded>),
 }
 
 #[expect(clippy::print_stderr, reason = "what went wrong is told on stderr")]

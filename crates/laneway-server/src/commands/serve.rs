@@ -1,38 +1,41 @@
 //! `laneway serve`: a store over HTTP.
 
-use std::net::SocketAddr;
-
 use laneway::Laneway;
-use tokio::net::TcpListener;
 
 use super::run::CommandError;
 use crate::declare::declare;
+use crate::file_limit;
+use crate::http::{Gate, Hosts, Mode};
+use crate::listen::{self, Patience, Tls};
 use crate::node::resume_pull;
+use crate::reload::Reload;
 use crate::serve::serve;
 use crate::settings::Settings;
 use crate::signals::End;
 use crate::terminal::say;
 
 pub(super) async fn run(settings: Settings, end: End) -> Result<(), CommandError> {
-    let listener = listen(settings.http.listen, "--listen 127.0.0.1:0").await?;
+    let http = &settings.http;
+    let book = http.book()?;
+    let tls = http.tls_files().map(Tls::new).transpose()?;
+    let patience = Patience { count_max: file_limit::connections(http.patience.count_max), ..http.patience };
+    let otherwise = "--listen 127.0.0.1:0";
+    let door = listen::open(&http.listen, http.consent(), tls.clone(), patience, otherwise).await?;
+    let mode = if http.read_only { Mode::ReadOnly } else { Mode::ReadWrite };
+    let gate = Gate::new(Hosts::new(door.exposure, http.hosts.clone()), book.clone(), mode, http.limits);
     let app = Laneway::open(&settings.store.url).await?;
-    let engine = app.engine();
-    engine.start_reports().await?;
-    declare(engine, &settings).await?;
-    resume_pull(engine).await?;
-    engine.start_upkeep();
-    say(format_args!("ready http://{}", listener.local_addr()?));
-    serve(listener, app, async { drop(end.await) }).await?;
+    if mode == Mode::ReadWrite {
+        let engine = app.engine();
+        engine.start_reports().await?;
+        declare(engine, &settings).await?;
+        resume_pull(engine).await?;
+        engine.start_upkeep();
+    }
+    let reload = Reload::new(book, tls)?;
+    say(format_args!("ready {}://{}", door.scheme(), door.address()?));
+    tokio::select! {
+        () = serve(door, gate, app, async { drop(end.await) }) => {}
+        () = reload.whenever_asked() => {}
+    }
     Ok(())
-}
-
-/// Listens, or says how to listen elsewhere.
-pub(super) async fn listen(address: SocketAddr, otherwise: &str) -> Result<TcpListener, CommandError> {
-    TcpListener::bind(address).await.map_err(|error| {
-        if error.kind() == std::io::ErrorKind::AddrInUse {
-            return format!("{address} is taken, maybe by another laneway; choose another port: {otherwise}")
-                .into();
-        }
-        CommandError::from(format!("cannot listen on {address}: {error}"))
-    })
 }

@@ -1,12 +1,13 @@
 //! Reads the body of a request: its limits first, then its meaning. Nothing beyond a limit is kept in memory.
 
+use std::error::Error;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
-use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
@@ -14,12 +15,15 @@ use serde_json::value::RawValue;
 
 use super::code::Code;
 use super::error::{Failure, Result};
+use super::under_way;
+use super::unpack::Unpackable;
+use crate::listen::BodyFault;
 use crate::nearest::nearest;
 use crate::seam;
 
-/// Longest body in bytes.
+/// Longest body in bytes, unless the server was told otherwise.
 pub(super) const BODY_BYTES_MAX: usize = 1 << 20;
-/// Longest body of a settle: the largest result there may be, and as much as any other body around it.
+/// Longest answer of a handler: the largest result there may be, and as much as any other body around it.
 pub(crate) const SETTLE_BYTES_MAX: usize = laneway::core::limits::RESULT_BYTES_MAX + BODY_BYTES_MAX;
 /// How much of a body that is too long is still read, and for how long: a connection that is closed while its caller sends
 /// takes the answer with it.
@@ -57,23 +61,45 @@ pub(super) async fn bytes(headers: &HeaderMap, mut body: Body, max: usize) -> Re
         discard(headers, body).await;
         return Err(too_large(announced.to_string()));
     }
-    let bytes = match Limited::new(&mut body, max).collect().await {
-        Ok(collected) => collected.to_bytes(),
-        // One that came in pieces never said how long it is.
-        Err(error) if error.is::<LengthLimitError>() => {
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(piece) = frame.map_err(broken)?.into_data() else { continue };
+        if bytes.len() + piece.len() > max {
+            // One that came in pieces never said how long it is.
             discard(headers, body).await;
             return Err(too_large(format!("more than {max}")));
         }
-        Err(error) => {
-            return Err(Failure::new(Code::InvalidJson, format!("the body ended before its end: {error}")));
-        }
-    };
-    Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
+        under_way::keep_bytes(piece.len())?;
+        bytes.extend_from_slice(&piece);
+    }
+    under_way::body_is_whole()?;
+    Ok(Some(bytes.freeze()).filter(|bytes| !bytes.is_empty()))
 }
 
-/// Reads the rest of a body and keeps nothing of it. A caller that asks before it sends needs only the answer.
+/// Why a body did not come to its end.
+pub(super) fn broken(error: axum::Error) -> Failure {
+    if let Some(late) = cause::<BodyFault>(&error) {
+        return Failure::new(
+            Code::BodyTimeout,
+            format!("the body is not whole, and {late} (http.body_timeout)"),
+        );
+    }
+    if let Some(unpackable) = cause::<Unpackable>(&error) {
+        return Failure::new(Code::InvalidEncoding, unpackable.to_string());
+    }
+    Failure::new(Code::InvalidJson, format!("the body ended before its end: {error}"))
+}
+
+/// The error of this kind among an error and its causes.
+fn cause<E: Error + 'static>(error: &axum::Error) -> Option<&E> {
+    let first: &(dyn Error + 'static) = error;
+    std::iter::successors(Some(first), |&error| error.source()).find_map(|error| error.downcast_ref())
+}
+
+/// Reads the rest of a body and keeps nothing of it. A caller that asks before it sends needs only the answer, and what is
+/// packed is not worth unpacking.
 pub(super) async fn discard(headers: &HeaderMap, mut body: Body) {
-    if headers.contains_key(EXPECT) {
+    if headers.contains_key(EXPECT) || headers.contains_key(CONTENT_ENCODING) {
         return;
     }
     let rest = async {
@@ -132,21 +158,23 @@ pub(super) fn check_depth(bytes: &[u8]) -> Result<()> {
 
 /// The one object of a body; an empty body is an empty object.
 pub(super) async fn object<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T> {
-    object_up_to(headers, body, BODY_BYTES_MAX).await
+    object_up_to(headers, body, under_way::limits().body_bytes).await
+}
+
+/// The one object of a body that carries results: the largest there may be, and as much as any other body around it.
+pub(super) async fn object_with_result<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T> {
+    let max = laneway::core::limits::RESULT_BYTES_MAX + under_way::limits().body_bytes;
+    object_up_to(headers, body, max).await
 }
 
 /// The one object of a body that may have so many bytes.
-pub(super) async fn object_up_to<T: DeserializeOwned>(
-    headers: &HeaderMap,
-    body: Body,
-    max: usize,
-) -> Result<T> {
+async fn object_up_to<T: DeserializeOwned>(headers: &HeaderMap, body: Body, max: usize) -> Result<T> {
     parse(read(headers, body, max).await?.as_deref().unwrap_or(b"{}"), "")
 }
 
 /// The object or the array of objects of a body.
 pub(super) async fn objects<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<(Vec<T>, Many)> {
-    let bytes = read(headers, body, BODY_BYTES_MAX).await?.ok_or_else(empty)?;
+    let bytes = read(headers, body, under_way::limits().body_bytes).await?.ok_or_else(empty)?;
     let begins = bytes.iter().copied().find(|byte| !byte.is_ascii_whitespace());
     if begins != Some(b'[') {
         return Ok((vec![parse(&bytes, "")?], Many::One));

@@ -115,7 +115,7 @@ pub(super) async fn settle(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<wire::SettleAnswers>> {
-    let asked: wire::Settle = body::object_up_to(&headers, body, body::SETTLE_BYTES_MAX).await?;
+    let asked: wire::Settle = body::object_with_result(&headers, body).await?;
     bounded("settlements", asked.settlements.len())?;
     let place = Place { node: &node, desk: desk(&node, &processor).await?, processor: &processor };
     let settlements = asked.settlements.into_iter().map(|settlement| one(&place, settlement));

@@ -10,9 +10,9 @@ use laneway_client::wire::CloudEvent;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::body::{self, BODY_BYTES_MAX, Many};
+use super::body::{self, Many};
 use super::error::{Failure, Result};
-use super::wire as convert;
+use super::{under_way, wire as convert};
 
 const STRUCTURED: &str = "application/cloudevents+json";
 const BATCH: &str = "application/cloudevents-batch+json";
@@ -30,7 +30,7 @@ pub(super) async fn read(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<(Vec<Draft>, Many)> {
-    let bytes = body::bytes(headers, body, BODY_BYTES_MAX).await?;
+    let bytes = body::bytes(headers, body, under_way::limits().body_bytes).await?;
     match media_type {
         Some(STRUCTURED) => {
             let bytes = bytes.ok_or_else(body::empty)?;

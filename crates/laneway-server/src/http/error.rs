@@ -2,7 +2,7 @@
 //! RFC 9457 has it.
 
 use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
 use laneway::core::{Conflict, ConflictReason, FullReason, Refusal, StoreError};
 use laneway::engine::DefineError;
@@ -82,6 +82,20 @@ impl Failure {
     }
 }
 
+/// A whole answer for a connection that gets no place.
+pub(crate) fn no_place_left() -> Vec<u8> {
+    let detail = "all connections (http.connections_max) are taken by calls under way";
+    let failure = Failure::new(Code::Overloaded, detail);
+    let body = answer::line(&failure.problem());
+    let head = format!(
+        "HTTP/1.1 {}\r\ncontent-type: application/problem+json\r\nretry-after: {RETRY_AFTER_SECS}\r\nconnection: \
+         close\r\ncontent-length: {}\r\n\r\n",
+        failure.code.status(),
+        body.len()
+    );
+    [head.into_bytes(), body].concat()
+}
+
 /// An error and its causes, in one line.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
@@ -107,6 +121,9 @@ impl IntoResponse for Failure {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if self.code.is_retryable() {
             headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECS));
+        }
+        if self.code == Code::TokenRequired {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"laneway\""));
         }
         response
     }

@@ -18,7 +18,7 @@ use super::code::Code;
 use super::error::{Failure, Result};
 use super::job::wait_for;
 use super::prefer::Wait;
-use super::{body, job_view, prefer, wire as convert};
+use super::{body, job_view, prefer, under_way, wire as convert};
 use crate::node::Node;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -88,7 +88,7 @@ pub(super) async fn submit(
 /// Who asks, and under which name of its own.
 pub(super) fn by(headers: &HeaderMap) -> By {
     let idempotency_key = headers.get(IDEMPOTENCY_KEY).map(|value| Bytes::copy_from_slice(value.as_bytes()));
-    By { caller: None, idempotency_key }
+    By { caller: under_way::caller(), idempotency_key }
 }
 
 /// A job has ended, or is parked, in time.

@@ -1,6 +1,6 @@
 //! The HTTP API, version 1. One file per noun; each call is parsed, done and answered in one function.
 //!
-//! `router` lists the calls, `guard` refuses callers that should not be here, `body` and `query` read what came within
+//! `router` lists the calls and `scopes` what each needs, `gate` refuses whoever should not be here, `body` and `query` read what came within
 //! its limits, `wire` is the only conversion between what is sent and what is inside, `error` the only map from errors
 //! to statuses, `openapi` the description made from all of it.
 
@@ -17,6 +17,7 @@ mod events;
 mod follow;
 mod follow_place;
 mod follow_wish;
+mod gate;
 mod guard;
 mod health;
 mod job;
@@ -28,19 +29,26 @@ mod lane_list;
 mod lane_wishes;
 mod lanes;
 mod lines;
+mod load;
 mod matching;
 mod openapi;
 mod paging;
 mod prefer;
 mod processors;
 mod query;
+mod rate;
 mod receipt;
 mod router;
 mod schedules;
+mod scopes;
 mod streams;
+mod under_way;
+mod unpack;
 pub(crate) mod wire;
 
 pub(crate) use body::SETTLE_BYTES_MAX;
-pub(crate) use error::chain;
+pub(crate) use error::{chain, no_place_left};
 pub(crate) use follow::FOLLOWERS_MAX;
+pub(crate) use gate::{Gate, Limits, Mode};
+pub(crate) use guard::Hosts;
 pub(crate) use router::router;

@@ -1,5 +1,7 @@
 //! All calls of the API, in one list.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware;
@@ -8,21 +10,22 @@ use utoipa_axum::routes;
 
 use super::code::Code;
 use super::error::Failure;
+use super::gate::{self, Gate};
 use super::{
-    claims, cluster, dead_letters, events, guard, health, job, job_lists, jobs, lane_list, lane_wishes,
-    lanes, openapi, processors, schedules, streams,
+    claims, cluster, dead_letters, events, health, job, job_lists, jobs, lane_list, lane_wishes, lanes, openapi,
+    processors, schedules, streams,
 };
 use crate::node::Node;
 
 /// Answers every call of the API on this node.
-pub(crate) fn router(node: Node) -> Router {
+pub(crate) fn router(node: Node, gate: Arc<Gate>) -> Router {
     let (router, described) = calls().split_for_parts();
     let description = openapi::text(described);
     router
         .route("/openapi.json", axum::routing::get(move || openapi::answer(description.clone())))
         .fallback(no_route)
         .method_not_allowed_fallback(other_method)
-        .layer(middleware::from_fn(guard::check))
+        .layer(middleware::from_fn_with_state(gate, gate::check))
         .with_state(node)
 }
 

@@ -13,8 +13,12 @@ pub(crate) fn template() -> String {
             text.push_str(&format!("\n[{table}]\n"));
         }
         let form = setting.field.form;
-        let value = setting.field.default.map_or_else(|| form.name(), |default| form.in_file(default));
-        text.push_str(&format!("# {}\n# {name} = {value}\n", setting.field.about));
+        let value = match setting.field.default {
+            Some(default) => format!("{name} = {}", form.in_file(default)),
+            // What stands for a value is none.
+            None => format!("{name}: {}, not set", form.name()),
+        };
+        text.push_str(&format!("# {}\n# {value}\n", setting.field.about));
     }
     text.push_str(EXAMPLE);
     text

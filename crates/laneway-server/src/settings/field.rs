@@ -2,6 +2,7 @@
 //!
 //! A value is what the file says, as JSON; a flag or a variable is always text, so every reader takes text too.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use laneway::core::period;
@@ -102,6 +103,19 @@ pub(super) fn number<N: TryFrom<u64>>(value: &Value) -> Result<N, String> {
     let number = value.as_u64().or_else(|| value.as_str()?.parse().ok());
     let number = number.and_then(|number| N::try_from(number).ok());
     number.ok_or_else(|| "must be a whole number, not negative and not too large".to_owned())
+}
+
+/// A whole number within bounds.
+pub(super) fn bounded(value: &Value, min: usize, max: usize) -> Result<usize, String> {
+    number(value)
+        .ok()
+        .filter(|number| (min..=max).contains(number))
+        .ok_or_else(|| format!("must be a whole number from {min} to {max}"))
+}
+
+/// A path of a file.
+pub(super) fn path(value: &Value) -> Result<PathBuf, String> {
+    text(value).map(PathBuf::from)
 }
 
 /// A length of time, more than nothing.

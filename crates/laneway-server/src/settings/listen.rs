@@ -1,15 +1,28 @@
-//! Addresses to listen on. Only the machine itself may connect: there are no tokens and no TLS yet.
+//! Addresses to listen on, by their text. Who can reach an address of `serve` is judged when it is bound.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Where a server listens unless it is told otherwise.
 pub(super) const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7070);
 
-/// An address by its text, if only this machine can reach it.
+/// A text that names an address or a host, and a port.
+pub(super) fn check_form(text: String) -> Result<String, String> {
+    let (host, port) = halves(&text)?;
+    port_of(port)?;
+    if host.is_empty() {
+        return Err("has no address, must be ADDRESS:PORT, such as 127.0.0.1:7070".to_owned());
+    }
+    Ok(text)
+}
+
+fn halves(text: &str) -> Result<(&str, &str), String> {
+    text.rsplit_once(':')
+        .ok_or_else(|| "has no port, must be ADDRESS:PORT, such as 127.0.0.1:7070".to_owned())
+}
+
+/// An address by its text, if only this machine can reach it: `dev` is for nobody else.
 pub(super) fn check(text: &str) -> Result<SocketAddr, String> {
-    let (host, port) = text
-        .rsplit_once(':')
-        .ok_or_else(|| "has no port, must be ADDRESS:PORT, such as 127.0.0.1:7070".to_owned())?;
+    let (host, port) = halves(text)?;
     let port = port_of(port)?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let address = match bare {
@@ -20,8 +33,8 @@ pub(super) fn check(text: &str) -> Result<SocketAddr, String> {
     };
     if !address.is_loopback() {
         return Err(
-            "others could reach this address, and there are no tokens and no TLS yet; it must be a loopback \
-                    address such as 127.0.0.1"
+            "others could reach this address, and `dev` asks nobody for a token; it must be a loopback address such \
+             as 127.0.0.1, or use `laneway serve`"
                 .to_owned(),
         );
     }

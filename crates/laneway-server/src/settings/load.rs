@@ -160,6 +160,7 @@ fn shown(setting: &Setting, value: &Value) -> String {
     match setting.shown {
         Shown::Whole => text,
         Shown::WithoutUser => without_user(&text),
+        Shown::Nothing => "***".to_owned(),
     }
 }
 

@@ -1,12 +1,12 @@
 //! All settings of `laneway serve` but the lists: one entry each.
 
-use std::net::SocketAddr;
-
 use tracing_subscriber::filter::LevelFilter;
 
-use super::field::{Field, Form, choice, put, text};
+use super::field::{Field, Form, bounded, choice, length, list, number, path, put, put_some, text, yes_no};
+use super::http::Http;
 use super::listen;
 use super::sections::{Processor, Schedule, Stream};
+use crate::access::Secret;
 
 /// Settings that can be used.
 #[derive(Debug, PartialEq)]
@@ -34,13 +34,6 @@ pub(crate) struct Store {
     pub(crate) namespace: String,
 }
 
-/// The HTTP API.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Http {
-    /// Where to listen.
-    pub(crate) listen: SocketAddr,
-}
-
 /// What is told on stderr.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Log {
@@ -53,7 +46,7 @@ impl Settings {
     pub(super) fn unread() -> Self {
         Self {
             store: Store { url: String::new(), namespace: String::new() },
-            http: Http { listen: listen::DEFAULT },
+            http: Http::on(String::new()),
             log: Log { level: LevelFilter::OFF },
             streams: Vec::new(),
             processors: Vec::new(),
@@ -79,6 +72,8 @@ pub(crate) enum Shown {
     Whole,
     /// All but who signs in, and with which words.
     WithoutUser,
+    /// Only that there is one.
+    Nothing,
 }
 
 impl Setting {
@@ -117,12 +112,243 @@ pub(crate) const TABLE: &[Setting] = &[
             path: "http.listen",
             form: Form::Text("ADDRESS:PORT"),
             default: Some("127.0.0.1:7070"),
-            about: "Address to listen on; a loopback address. Port 0 picks a free one.",
-            read: |to, value| {
-                put(&mut to.http.listen, text(value).and_then(|address| listen::check(&address)))
-            },
+            about: "Address to listen on; port 0 picks a free one. One that others can reach takes tokens and TLS.",
+            read: |to, value| put(&mut to.http.listen, text(value).and_then(listen::check_form)),
         },
         flag: Some("listen"),
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.token_file",
+            form: Form::Text("FILE"),
+            default: None,
+            about: "File with the tokens that are valid, one line each: NAME SCOPES sha256:HEX. `laneway config token` makes one.",
+            read: |to, value| put_some(&mut to.http.token_file, path(value)),
+        },
+        flag: Some("token-file"),
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.tokens",
+            form: Form::Text("LINES"),
+            default: None,
+            about: "The same lines, with semicolons between them, for where the environment holds secrets.",
+            read: |to, value| put_some(&mut to.http.tokens, text(value).map(Secret::new)),
+        },
+        flag: None,
+        shown: Shown::Nothing,
+    },
+    Setting {
+        field: Field {
+            path: "http.tls_cert",
+            form: Form::Text("FILE"),
+            default: None,
+            about: "Certificate, and those that vouch for it, as PEM.",
+            read: |to, value| put_some(&mut to.http.tls_cert, path(value)),
+        },
+        flag: Some("tls-cert"),
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.tls_key",
+            form: Form::Text("FILE"),
+            default: None,
+            about: "Key of the certificate as PEM, in a file that only its owner may read.",
+            read: |to, value| put_some(&mut to.http.tls_key, path(value)),
+        },
+        flag: Some("tls-key"),
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.tls_client_ca",
+            form: Form::Text("FILE"),
+            default: None,
+            about: "Certificates as PEM that vouch for callers; a caller without such a certificate is refused.",
+            read: |to, value| put_some(&mut to.http.tls_client_ca, path(value)),
+        },
+        flag: Some("tls-client-ca"),
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.hosts",
+            form: Form::List("NAME"),
+            default: None,
+            about: "Names by which callers may mean this server, beside localhost and addresses.",
+            read: |to, value| put(&mut to.http.hosts, list(value)),
+        },
+        flag: Some("hosts"),
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.allow_plaintext",
+            form: Form::YesNo,
+            default: Some("false"),
+            about: "Lets others connect without TLS: for a server behind an ingress. Tokens are still needed.",
+            read: |to, value| put(&mut to.http.allow_plaintext, yes_no(value)),
+        },
+        flag: Some("allow-plaintext"),
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.allow_anonymous",
+            form: Form::YesNo,
+            default: Some("false"),
+            about: "Lets others call without a token: whoever can connect can do everything.",
+            read: |to, value| put(&mut to.http.allow_anonymous, yes_no(value)),
+        },
+        flag: Some("allow-anonymous"),
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.read_only",
+            form: Form::YesNo,
+            default: Some("false"),
+            about: "Refuses every change, and runs nothing.",
+            read: |to, value| put(&mut to.http.read_only, yes_no(value)),
+        },
+        flag: Some("read-only"),
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.body_bytes_max",
+            form: Form::Number,
+            default: Some("1048576"),
+            about: "Longest body in bytes, after it is unpacked. A settlement may have 16 MiB of results beside it.",
+            read: |to, value| put(&mut to.http.limits.body_bytes, bounded(value, 1024, 16777216)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.url_bytes_max",
+            form: Form::Number,
+            default: Some("8192"),
+            about: "Longest path with its query in bytes.",
+            read: |to, value| put(&mut to.http.limits.url_bytes, bounded(value, 256, 16384)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.headers_max",
+            form: Form::Number,
+            default: Some("64"),
+            about: "Most headers of a request.",
+            read: |to, value| put(&mut to.http.limits.headers, bounded(value, 8, 96)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.header_bytes_max",
+            form: Form::Number,
+            default: Some("16384"),
+            about: "Longest headers of a request in bytes, together.",
+            read: |to, value| put(&mut to.http.limits.header_bytes, bounded(value, 1024, 32768)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.calls_max",
+            form: Form::Number,
+            default: Some("1024"),
+            about: "Most calls under way at once; one more is answered with 503.",
+            read: |to, value| put(&mut to.http.limits.calls, bounded(value, 1, 1000000)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.waiting_max",
+            form: Form::Number,
+            default: Some("4096"),
+            about: "Most calls at once that wait for something to happen, or stream; one more is answered with 503.",
+            read: |to, value| put(&mut to.http.limits.waiting, bounded(value, 1, 1000000)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.body_memory_bytes_max",
+            form: Form::Number,
+            default: Some("268435456"),
+            about: "Most bytes of bodies in memory at once, of all calls together.",
+            read: |to, value| {
+                put(&mut to.http.limits.body_memory_bytes, bounded(value, 33554432, 1099511627776))
+            },
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.rate_max",
+            form: Form::Number,
+            default: None,
+            about: "Most calls per second of one token; one more is answered with 429.",
+            read: |to, value| put_some(&mut to.http.limits.rate, number(value).and_then(not_zero)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.connections_max",
+            form: Form::Number,
+            default: Some("4096"),
+            about: "Most connections at once; one more takes the place of the one that has kept the server waiting longest.",
+            read: |to, value| put(&mut to.http.patience.count_max, bounded(value, 1, 1000000)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.header_timeout",
+            form: Form::Length,
+            default: Some("10s"),
+            about: "Longest time for a handshake and the head of a request.",
+            read: |to, value| put(&mut to.http.patience.head, length(value)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.body_timeout",
+            form: Form::Length,
+            default: Some("30s"),
+            about: "Longest time between two pieces of a body.",
+            read: |to, value| put(&mut to.http.patience.body, length(value)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "http.idle_timeout",
+            form: Form::Length,
+            default: Some("75s"),
+            about: "Longest time between an answer and the next request of a connection.",
+            read: |to, value| put(&mut to.http.patience.idle, length(value)),
+        },
+        flag: None,
         shown: Shown::Whole,
     },
     Setting {
@@ -145,6 +371,10 @@ const LEVELS: [(&str, LevelFilter); 5] = [
     ("debug", LevelFilter::DEBUG),
     ("trace", LevelFilter::TRACE),
 ];
+
+fn not_zero(count: u32) -> Result<u32, String> {
+    if count == 0 { Err("must be more than nothing".to_owned()) } else { Ok(count) }
+}
 
 fn url(url: String) -> Result<String, String> {
     if url.contains(':') {

@@ -53,7 +53,7 @@ fn flags_go_before_variables_before_the_file_before_defaults() {
         .exported("LANEWAY_STORE_URL", "file:./b");
     let case = case.typed("store.url", "file:./c");
     let Loaded { settings, told, file } = case.load();
-    assert_eq!((settings.store.url.as_str(), settings.http.listen.port()), ("file:./c", 2));
+    assert_eq!((settings.store.url.as_str(), settings.http.listen.as_str()), ("file:./c", "127.0.0.1:2"));
     let path = file.unwrap();
     let origins: Vec<_> = told.into_iter().map(|told| (told.path, told.value, told.origin)).collect();
     let expected = [
@@ -69,12 +69,12 @@ fn flags_go_before_variables_before_the_file_before_defaults() {
 
 #[test]
 fn all_faults_are_told_at_once_with_where_they_came_from() {
-    let text = "[http]\nlisten = \"0.0.0.0:7070\"\nlisen = 1\n[lgo]\nlevel = 1\n[[processor]]\nname = \"a\"\nstrem = \"b\"\n\
+    let text = "[http]\nlisten = \"0.0.0.0\"\nlisen = 1\n[lgo]\nlevel = 1\n[[processor]]\nname = \"a\"\nstrem = \"b\"\n\
                 exec = \"./a b\"\n[[processor]]\nname = \"c\"\nstream = \"b\"\n";
     let faults = Case::new(text).exported("LANEWAY_LOG_LEVL", "x").typed("store.url", "data").faults();
     let expected = [
         "--store \"data\": is no URL, must be file:PATH or memory: (for a folder, write file: before it)",
-        "laneway.toml:2: http.listen \"0.0.0.0:7070\": others could reach this address",
+        "laneway.toml:2: http.listen \"0.0.0.0\": has no port",
         "laneway.toml:3: http.lisen is no setting; did you mean http.listen?",
         "laneway.toml:4: lgo is no setting; did you mean log?",
         "the variable LANEWAY_LOG_LEVL is no setting; did you mean LANEWAY_LOG_LEVEL?",

@@ -12,6 +12,29 @@ pub(super) fn faults(settings: &Settings) -> Vec<String> {
              another application a folder of its own"
         ));
     }
+    let http = &settings.http;
+    if http.tls_cert.is_some() != http.tls_key.is_some() {
+        faults.push(
+            "http.tls_cert and http.tls_key: one is set without the other, must be both or none".to_owned(),
+        );
+    }
+    if http.tls_client_ca.is_some() && http.tls_cert.is_none() {
+        faults.push(
+            "http.tls_client_ca: callers show certificates over TLS, so http.tls_cert must be set too"
+                .to_owned(),
+        );
+    }
+    if http.token_file.is_some() && http.tokens.is_some() {
+        faults.push(
+            "http.token_file and http.tokens: both say which tokens are valid, must be one of them"
+                .to_owned(),
+        );
+    }
+    if http.allow_anonymous && http.consent().tokens {
+        faults.push(
+            "http.allow_anonymous: there are tokens, so it must be false; or remove the tokens".to_owned(),
+        );
+    }
     faults
 }
 

@@ -74,6 +74,10 @@ async fn every_code_is_documented_and_provoked() {
     all.extend(["event_trimmed", "too_many_followers"].map(str::to_owned));
     // And in `jobs` and `schedules`.
     all.extend(["job_unfinished", "schedule_not_found"].map(str::to_owned));
+    // Provoked in `access` and in `limits`.
+    all.extend(["token_required", "scope_required", "read_only"].map(str::to_owned));
+    all.extend(["invalid_encoding", "unsupported_encoding", "body_timeout"].map(str::to_owned));
+    all.extend(["url_too_long", "headers_too_large", "overloaded", "rate_limited"].map(str::to_owned));
     all.extend(FROM_INSIDE.map(str::to_owned));
     assert_eq!(all, documented());
     program.stop().await;

@@ -1,6 +1,7 @@
 //! The real program, started as a child on a free port in a folder of its own, seen only from outside.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod access;
 mod claims;
 mod cloud_events;
 mod config;
@@ -13,14 +14,20 @@ mod http_calls;
 mod jobs;
 mod keys;
 mod lanes;
+mod limits;
 mod lines;
+mod listening;
 mod operations;
 mod order;
 mod pages;
 mod pipe;
 mod program;
+mod protected;
 mod raw;
 mod schedules;
 mod seam;
+mod security_page;
 mod serve;
+mod slow;
+mod tls;
 mod web;

@@ -20,7 +20,12 @@ pub(crate) struct Program {
     count: watch::Receiver<usize>,
     errors: Arc<Mutex<String>>,
     address: String,
+    /// What it must never say on stderr.
+    secrets: Vec<String>,
 }
+
+/// A secret that every program is given in every way there is, and never repeats.
+const CANARY: &str = "canary-4f1c9a7be2d84c0f9e6b3a51d7c2e8f0b5a69d31";
 
 fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_laneway"));
@@ -30,6 +35,7 @@ fn command(folder: &Path, args: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
+    command.env("LANEWAY_TOKEN", CANARY);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -47,16 +53,66 @@ impl Program {
         program.line("ready").await;
         program.address =
             first.split_whitespace().find(|word| word.starts_with("http://")).unwrap().to_owned();
+        program.show_canary().await;
         program
     }
 
     /// `laneway serve` on a free port, ready.
     pub(crate) async fn serve(folder: &Path) -> Self {
-        let mut program =
-            Self::start(folder, &["serve", "--store", "file:./data", "--listen", "127.0.0.1:0"]);
+        Self::serve_as(folder, &[], &[]).await
+    }
+
+    /// The same with more arguments, which may name another address, and with variables.
+    pub(crate) async fn serve_as(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> Self {
+        let listen: &[&str] = if args.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
+        let args = [&["serve", "--store", "file:./data"], listen, args].concat();
+        let mut command = command(folder, &args);
+        command.envs(variables.iter().copied());
+        let mut program = Self::spawn(command);
         let ready = program.line("ready ").await;
-        program.address = ready.strip_prefix("ready ").unwrap().to_owned();
+        program.address = ready.strip_prefix("ready ").unwrap().replace("0.0.0.0", "127.0.0.1");
+        program.show_canary().await;
         program
+    }
+
+    /// Gives it secrets in every place where a caller puts one, in calls that fail: nothing of them is ever repeated.
+    async fn show_canary(&self) {
+        if !self.address.starts_with("http://") {
+            return;
+        }
+        let client = self.client();
+        let bearer = format!("Bearer {CANARY}");
+        let secrets = [
+            (http::header::AUTHORIZATION, bearer.as_str()),
+            (http::header::COOKIE, CANARY),
+            (http::HeaderName::from_static("idempotency-key"), CANARY),
+        ];
+        let data = format!(r#"{{"key":"a","data":{{"password":"{CANARY}"}},"headers":{{"x":"{CANARY}"}}}}"#);
+        for (path, body) in [
+            ("/v1/streams/canary/events", data.clone()),
+            ("/v1/streams/canary/jobs", data.clone()),
+            ("/v1/streams/canary/events", data[..data.len() - 1].to_owned()),
+        ] {
+            let answer =
+                client.send(http::Method::POST, path, &secrets, Some(body.into_bytes())).await.unwrap();
+            let told = String::from_utf8_lossy(&answer.body).into_owned();
+            assert!(!answer.status.is_success() && !told.contains(CANARY), "{path}: {told}");
+            assert!(!format!("{:?}", answer.headers).contains(CANARY), "{path}: {:?}", answer.headers);
+        }
+        let metrics = client.send(http::Method::GET, "/metrics", &secrets, None).await.unwrap();
+        assert!(!String::from_utf8_lossy(&metrics.body).contains(CANARY));
+    }
+
+    /// From now on these must never be seen on its stderr either.
+    pub(crate) fn keep_secret(&mut self, secrets: impl IntoIterator<Item = String>) {
+        self.secrets.extend(secrets);
+    }
+
+    /// Memory that it has at this moment.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() * 1024
     }
 
     /// `laneway serve` with the `laneway.toml` of the folder, on a free port, ready.
@@ -65,11 +121,16 @@ impl Program {
         let mut program = Self::start(folder, &["serve", "--listen", "127.0.0.1:0"]);
         let ready = program.line("ready ").await;
         program.address = ready.strip_prefix("ready ").unwrap().to_owned();
+        program.show_canary().await;
         program
     }
 
     pub(crate) fn start(folder: &Path, args: &[&str]) -> Self {
-        let mut child = command(folder, args).spawn().unwrap();
+        Self::spawn(command(folder, args))
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let (stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         let (lines, errors) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(String::new())));
         let (told, count) = watch::channel(0);
@@ -86,7 +147,7 @@ impl Program {
                 error_sink.lock().push_str(&String::from_utf8_lossy(&piece[..read]));
             }
         });
-        Self { child, lines, count, errors, address: String::new() }
+        Self { child, lines, count, errors, address: String::new(), secrets: vec![CANARY.to_owned()] }
     }
 
     /// Where it listens.
@@ -161,6 +222,11 @@ impl Drop for Program {
         // One that has ended already cannot be killed again.
         drop(self.child.kill());
         drop(self.child.wait());
+        let errors = self.errors();
+        if !std::thread::panicking() {
+            let told = self.secrets.iter().find(|secret| errors.contains(secret.as_str()));
+            assert!(told.is_none(), "a secret was told on stderr: {errors}");
+        }
     }
 }
 

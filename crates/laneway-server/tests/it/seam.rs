@@ -44,3 +44,26 @@ pub(crate) async fn until<A, F: Future<Output = Option<A>>>(what: &str, mut ask:
         tokio::task::yield_now().await;
     }
 }
+
+/// A moment on the clock of the machine, for tests that measure.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment(Instant);
+
+/// The moment so long from now.
+#[expect(clippy::disallowed_methods, reason = "measures the program under load")]
+pub(crate) fn later(length: Duration) -> Moment {
+    Moment(Instant::now() + length)
+}
+
+impl Moment {
+    /// Whether it is over.
+    pub(crate) fn is_over(self) -> bool {
+        !self.passed().is_zero()
+    }
+
+    /// How long it has been over.
+    #[expect(clippy::disallowed_methods, reason = "measures the program under load")]
+    pub(crate) fn passed(self) -> Duration {
+        Instant::now().saturating_duration_since(self.0)
+    }
+}

@@ -1,0 +1,116 @@
+//! Whom a connection waits for, and since when.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::Notify;
+
+use crate::seam;
+
+/// What happens on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// A request or a handshake has begun, or none has come yet: the caller is to send the rest.
+    Head,
+    /// The answer before was given, and nothing has come since.
+    Idle,
+    /// The caller is to send more of a body.
+    Body,
+    /// The caller waits for us.
+    Working,
+}
+
+/// One connection, as whoever must choose between them sees it.
+///
+/// Phase and time are one number, so that no reader sees the phase of one moment with the time of another.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// Milliseconds of the steady clock, and the phase in the two lowest bits.
+    now: AtomicU64,
+    cut: Notify,
+}
+
+impl Line {
+    /// A connection that has just come.
+    pub(super) fn new() -> Self {
+        let line = Self { now: AtomicU64::new(0), cut: Notify::new() };
+        line.enter(Phase::Head);
+        line
+    }
+
+    /// From now on this happens.
+    pub(super) fn enter(&self, phase: Phase) {
+        self.now.store(steady_ms() << 2 | phase as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes came.
+    pub(super) fn heard(&self) {
+        match self.phase() {
+            Phase::Idle => self.enter(Phase::Head),
+            Phase::Body => self.enter(Phase::Body),
+            // A head must be whole in its time, however many bytes come one by one.
+            Phase::Head | Phase::Working => {}
+        }
+    }
+
+    /// Bytes were taken by the other side: an answer is on its way although nothing more is to be added to it.
+    pub(super) fn told(&self) {
+        if self.phase() == Phase::Idle {
+            self.enter(Phase::Idle);
+        }
+    }
+
+    /// What happens, and since when.
+    pub(super) fn look(&self) -> (Phase, u64) {
+        let now = self.now.load(Ordering::Relaxed);
+        let phase = match now & 3 {
+            0 => Phase::Head,
+            1 => Phase::Idle,
+            2 => Phase::Body,
+            _ => Phase::Working,
+        };
+        (phase, now >> 2)
+    }
+
+    /// What happens.
+    pub(super) fn phase(&self) -> Phase {
+        self.look().0
+    }
+
+    /// Ends the connection.
+    pub(super) fn cut(&self) {
+        self.cut.notify_one();
+    }
+
+    /// Resolves when it is to end.
+    pub(super) async fn is_cut(&self) {
+        self.cut.notified().await;
+    }
+}
+
+/// Milliseconds of a clock that never goes back.
+pub(super) fn steady_ms() -> u64 {
+    seam::steady().0 / 1_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_that_comes_byte_by_byte_gains_no_time_and_a_body_does() {
+        let line = Line::new();
+        let at = |phase: Phase| line.now.store(7 << 2 | phase as u64, Ordering::Relaxed);
+        for (phase, after, keeps_its_time) in [
+            (Phase::Head, Phase::Head, true),
+            (Phase::Working, Phase::Working, true),
+            (Phase::Idle, Phase::Head, false),
+            (Phase::Body, Phase::Body, false),
+        ] {
+            at(phase);
+            assert_eq!(line.look(), (phase, 7));
+            line.heard();
+            let (found, since) = line.look();
+            assert!(found == after && (since == 7) == keeps_its_time, "{phase:?}: {found:?} since {since}");
+        }
+    }
+}
