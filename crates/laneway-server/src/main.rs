@@ -2,12 +2,15 @@
 
 mod args;
 mod commands;
+mod connection;
 mod declare;
 mod dev;
+mod exit;
 mod handlers;
 mod http;
 mod nearest;
 mod node;
+mod output;
 mod seam;
 mod serve;
 mod settings;

@@ -22,9 +22,14 @@ pub(crate) struct Program {
     address: String,
 }
 
-fn command(folder: &Path, args: &[&str]) -> Command {
+pub(crate) fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_laneway"));
-    command.current_dir(folder).args(args).env("HOME", folder).env_remove("XDG_CONFIG_HOME");
+    command
+        .current_dir(folder)
+        .args(args)
+        .env("HOME", folder)
+        .env_remove("XDG_CONFIG_HOME")
+        .env_remove("CLICOLOR_FORCE");
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("LANEWAY_") {
             command.env_remove(name);
@@ -52,8 +57,12 @@ impl Program {
 
     /// `laneway serve` on a free port, ready.
     pub(crate) async fn serve(folder: &Path) -> Self {
-        let mut program =
-            Self::start(folder, &["serve", "--store", "file:./data", "--listen", "127.0.0.1:0"]);
+        Self::serve_at(folder, "127.0.0.1:0").await
+    }
+
+    /// `laneway serve` at this address, ready.
+    pub(crate) async fn serve_at(folder: &Path, address: &str) -> Self {
+        let mut program = Self::start(folder, &["serve", "--store", "file:./data", "--listen", address]);
         let ready = program.line("ready ").await;
         program.address = ready.strip_prefix("ready ").unwrap().to_owned();
         program
