@@ -38,6 +38,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one in the life of a process")]
 pub(crate) enum Command {
     /// Try it: a store in ./.laneway, a stream `orders`, a demo processor, and lines to paste.
     Dev(DevArgs),

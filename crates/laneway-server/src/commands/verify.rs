@@ -45,11 +45,21 @@ impl Row for Broken {
     }
 }
 
+/// The key of a lane: as text, or in base64 when it is no text.
+type LaneKey = (Option<String>, Option<String>);
+
+/// The last event of a lane.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    id: u64,
+    seq: Option<u64>,
+}
+
 /// What was read so far.
 #[derive(Debug, Default)]
 struct Chains {
-    /// The last event of each lane: its id and number.
-    ends: HashMap<(Option<String>, Option<String>), (u64, Option<u64>)>,
+    /// The last event of each lane.
+    ends: HashMap<LaneKey, End>,
     /// The last id of the partition.
     last: u64,
     /// The first id of the partition that is still there.
@@ -80,9 +90,9 @@ impl Chains {
             return;
         }
         let lane = (event.key.clone(), event.key_b64.clone());
-        let before = self.ends.insert(lane, (event.id, event.seq));
+        let before = self.ends.insert(lane, End { id: event.id, seq: event.seq });
         match before {
-            Some((id, seq)) => {
+            Some(End { id, seq }) => {
                 if event.prev != Some(id) {
                     self.tell(event, format!("its prev is {}, must be {id}", shown(event.prev)));
                 }
