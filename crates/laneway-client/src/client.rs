@@ -26,7 +26,7 @@ use crate::connect::{self, Connections};
 use crate::error::ClientError;
 use crate::seam;
 
-pub use self::follow::{Followed, Following};
+pub use self::follow::{Follow, Followed, Following};
 pub use self::jobs::Submission;
 
 /// How long an answer may take, unless it is said: longer than the longest wait that a call can ask the server for.

@@ -79,6 +79,9 @@ mod error;
 mod seam;
 pub mod wire;
 
-pub use client::{Answer, Client, Followed, Following, Submission};
+/// Of calls that the client has no method for.
+pub use http::Method;
+
+pub use client::{Answer, Client, Follow, Followed, Following, Submission};
 pub use error::ClientError;
 pub use wire::{Json, Problem};

@@ -1,8 +1,33 @@
 //! Arguments as they were typed. What they mean, and what is wrong with them, is said in `settings`.
 
+mod common;
+mod dead;
+mod job;
+mod lane;
+mod local;
+mod operation;
+mod processor;
+#[cfg(test)]
+mod reference;
+mod stream;
+
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
+use crate::exit::EXIT_CODES;
 use crate::settings::Flags;
+
+pub(crate) use common::{Color, Common, Consent, Form, OutputArgs, ServerArgs, WatchArgs};
+pub(crate) use dead::{DeadChoice, DeadList, DeadPick, DeadVerb, RedriveToArg};
+pub(crate) use job::{JobCancel, JobSubmit, JobVerb};
+pub(crate) use lane::{LaneList, LanePick, LaneStatusArg, LaneVerb};
+pub(crate) use local::{BenchArgs, DoctorArgs, EventVerb, StoreVerb};
+pub(crate) use operation::Operation;
+pub(crate) use processor::{
+    OnFailureArg, PolicyArgs, ProcessorCreate, ProcessorEdit, ProcessorReset, ProcessorVerb,
+};
+pub(crate) use stream::{
+    Kept, ModeArg, SendArgs, StreamCreate, StreamEdit, StreamVerb, TailArgs, TailFrom, VerifyArgs,
+};
 
 /// Runs work in order, per key.
 #[derive(Debug, Parser)]
@@ -12,9 +37,8 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended at once by a second signal (what was not settled runs again).";
-
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one in the life of a process")]
 pub(crate) enum Command {
     /// Try it: a store in ./.laneway, a stream `orders`, a demo processor, and lines to paste.
     Dev(DevArgs),
@@ -23,6 +47,8 @@ pub(crate) enum Command {
     /// Look at the settings of `serve`.
     #[command(subcommand)]
     Config(ConfigCommand),
+    #[command(flatten)]
+    Operation(Operation),
 }
 
 /// Arguments of `laneway dev`.

@@ -3,14 +3,17 @@
 mod access;
 mod args;
 mod commands;
+mod connection;
 mod declare;
 mod dev;
+mod exit;
 mod file_limit;
 mod handlers;
 mod http;
 mod listen;
 mod nearest;
 mod node;
+mod output;
 mod reload;
 mod seam;
 mod serve;

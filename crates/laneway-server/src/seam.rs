@@ -35,3 +35,11 @@ pub(crate) fn spawn<A: Send + 'static>(
 ) -> tokio::task::JoinHandle<A> {
     tokio::spawn(task)
 }
+
+/// Runs something that blocks, such as reading a folder, beside the runtime.
+#[expect(clippy::disallowed_methods, reason = "this crate's seam to threads")]
+pub(crate) async fn blocking<A: Send + 'static>(work: impl FnOnce() -> A + Send + 'static) -> A {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}

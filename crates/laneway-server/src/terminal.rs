@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};
 
+use crate::args::Color;
+
 /// How to write on stdout.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
@@ -25,10 +27,22 @@ pub(crate) enum Tone {
 }
 
 impl Terminal {
-    /// As stdout and the environment are.
-    pub(crate) fn of_stdout() -> Self {
-        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { colours: std::io::stdout().is_terminal() && !unwanted }
+    /// As was typed, or as stdout and the environment are.
+    pub(crate) fn of_stdout(wanted: Color) -> Self {
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
+        let colours = match wanted {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto if is_set("NO_COLOR") => false,
+            Color::Auto => is_set("CLICOLOR_FORCE") || std::io::stdout().is_terminal(),
+        };
+        Self { colours }
+    }
+
+    /// Without any colour.
+    #[cfg(test)]
+    pub(crate) fn without_colours() -> Self {
+        Self { colours: false }
     }
 
     /// Text with the colour of its meaning.
@@ -51,6 +65,29 @@ impl Terminal {
 pub(crate) fn say(line: impl Display) {
     let mut stdout = std::io::stdout().lock();
     let _gone = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+}
+
+/// Writes a line to stdout at once, for those who write on and on: whether anybody still reads.
+pub(crate) fn is_read(line: impl Display) -> bool {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_ok()
+}
+
+/// Empties the terminal and begins at its top.
+pub(crate) fn clear() {
+    let mut stdout = std::io::stdout().lock();
+    let _gone = write!(stdout, "\x1b[H\x1b[2J\x1b[3J").and_then(|()| stdout.flush());
+}
+
+/// Writes a line to stderr: something beside what was asked for.
+pub(crate) fn remark(line: impl Display) {
+    let _gone = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// Writes to stderr and leaves the cursor there, for an answer.
+pub(crate) fn prompt(words: impl Display) {
+    let mut stderr = std::io::stderr().lock();
+    let _gone = write!(stderr, "{words}").and_then(|()| stderr.flush());
 }
 
 /// Text without anything that could steer a terminal.

@@ -78,6 +78,8 @@ extern crate self as laneway;
 mod app;
 mod error;
 pub mod extract;
+#[cfg(feature = "embedded")]
+pub mod files;
 mod format;
 pub mod handler;
 mod job;

@@ -33,6 +33,29 @@ pub enum Followed {
     Ended(String),
 }
 
+/// What to follow of a stream, and from where on.
+///
+/// ```no_run
+/// use laneway_client::{Client, ClientError, Follow};
+///
+/// # async fn example(client: Client) -> Result<(), ClientError> {
+/// let all_of_ann = Follow { key: Some(b"ann".to_vec()), from_beginning: true, ..Follow::default() };
+/// let mut following = client.follow_as("orders", &all_of_ann).await?;
+/// println!("{:?}", following.next().await?);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Follow {
+    /// Only this partition. Default: all.
+    pub partition: Option<u32>,
+    /// Only this lane.
+    pub key: Option<Vec<u8>>,
+    /// Whether it begins with the first event that is still there, unless there is a `last_id`. Default: with what comes.
+    pub from_beginning: bool,
+    /// Goes on behind what was followed so far.
+    pub last_id: Option<String>,
+}
+
 impl Client {
     /// Follows a stream: one partition or all, from the id of an event that was followed on, or from now on.
     ///
@@ -56,17 +79,26 @@ impl Client {
         partition: Option<u32>,
         last_id: Option<&str>,
     ) -> Result<Following, ClientError> {
-        let partition = partition.map(|partition| format!("?partition={partition}")).unwrap_or_default();
-        let path = format!("/v1/streams/{}/events{partition}", escaped(stream));
+        let last_id = last_id.map(str::to_owned);
+        self.follow_as(stream, &Follow { partition, last_id, ..Follow::default() }).await
+    }
+
+    /// As [`follow`](Self::follow), also of one lane only, or from the first event that is still there.
+    pub async fn follow_as(&self, stream: &str, wish: &Follow) -> Result<Following, ClientError> {
+        let mut query = Vec::new();
+        query.extend(wish.partition.map(|partition| format!("partition={partition}")));
+        query.extend(wish.key.as_ref().map(|key| format!("key={}", escaped(key))));
+        query.extend(wish.from_beginning.then(|| "after=0".to_owned()));
+        let path = format!("/v1/streams/{}/events?{}", escaped(stream), query.join("&"));
         let mut headers = vec![(ACCEPT, "text/event-stream")];
-        headers.extend(last_id.map(|last_id| (LAST_EVENT_ID, last_id)));
+        headers.extend(wish.last_id.as_deref().map(|last_id| (LAST_EVENT_ID, last_id)));
         let answer = self.in_time(&path, self.begin(Method::GET, &path, &headers, None)).await?;
         if !answer.status().is_success() {
             let (parts, body) = answer.into_parts();
             let body = body.collect().await.map_err(|error| self.unreachable(&path, error))?.to_bytes();
             return Err(Answer { status: parts.status, headers: parts.headers, body }.refusal());
         }
-        let last_id = last_id.map(str::to_owned);
+        let last_id = wish.last_id.clone();
         Ok(Following {
             client: self.clone(),
             path,

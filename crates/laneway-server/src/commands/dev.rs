@@ -9,6 +9,7 @@ use laneway::engine::{Engine, Registration};
 
 use super::run::CommandError;
 use crate::access::Book;
+use crate::args::Color;
 use crate::dev::{Banner, Demo, RunLines, empty_folder, policy};
 use crate::handlers::Exec;
 use crate::http::{Gate, Hosts, Mode};
@@ -37,7 +38,7 @@ pub(super) async fn run(settings: Dev, end: End) -> Result<(), CommandError> {
     let url = format!("file:{FOLDER}");
     let app = Laneway::open(&url).await?;
     let engine = app.engine().clone();
-    let terminal = Terminal::of_stdout();
+    let terminal = Terminal::of_stdout(Color::Auto);
     let stream = engine.define_stream(STREAM, stream_settings(&engine).await?).await?;
     let banner = Banner {
         address: door.address()?,

@@ -1,8 +1,24 @@
 //! One file per command.
 
+mod bench;
 mod config;
+mod dead;
 mod dev;
+mod doctor;
+mod event;
+mod job;
+mod lane;
+mod measure;
+mod operate;
+mod paths;
+mod processor;
 mod run;
+mod send;
 mod serve;
+mod store;
+mod stream;
+mod tail;
+mod verify;
+mod watch;
 
 pub(crate) use run::run;

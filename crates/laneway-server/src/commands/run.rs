@@ -5,16 +5,14 @@ use std::time::Duration;
 
 use tracing_subscriber::filter::LevelFilter;
 
-use super::{config, dev, serve};
+use super::{config, dev, operate, serve};
 use crate::args::{Args, Command, ServeArgs};
+use crate::exit::{Exit, Fault};
 use crate::http::chain;
 use crate::settings::{Dev, Environment, Faults, Loaded, Sources, load};
 use crate::signals::Signals;
+use crate::terminal::remark;
 
-/// Wrong usage.
-const USAGE: u8 = 2;
-/// Ended at once: what was not settled runs again at the next start.
-const INTERRUPTED: u8 = 130;
 /// How long tasks that do not give way may hold up the end.
 const LAST_TASKS: Duration = Duration::from_secs(1);
 
@@ -33,12 +31,13 @@ pub(crate) fn run(args: Args) -> ExitCode {
             Ok(()) => return ExitCode::SUCCESS,
             Err(faults) => Err(faults),
         },
+        Command::Operation(operation) => return ended(operate::run(operation)),
     };
     let checked = match checked {
         Ok(checked) => checked,
         Err(Faults(faults)) => {
             faults.iter().for_each(|fault| complain(fault));
-            return ExitCode::from(USAGE);
+            return Exit::Usage.into();
         }
     };
     let level = match &checked {
@@ -48,12 +47,20 @@ pub(crate) fn run(args: Args) -> ExitCode {
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level).with_ansi(false).init();
     match until_ended(checked) {
         Ok(Some(())) => ExitCode::SUCCESS,
-        Ok(None) => ExitCode::from(INTERRUPTED),
+        Ok(None) => Exit::Interrupted.into(),
         Err(error) => {
             complain(&chain(&*error));
-            ExitCode::FAILURE
+            Exit::Failed.into()
         }
     }
+}
+
+/// How an operation ended, with what went wrong and what to do next on stderr.
+fn ended(ended: Result<(), Fault>) -> ExitCode {
+    let Err(Fault { exit, words, hint }) = ended else { return ExitCode::SUCCESS };
+    words.iter().for_each(|words| complain(words));
+    hint.into_iter().for_each(remark);
+    exit.into()
 }
 
 /// Answers nothing when a second signal did not wait for the end.

@@ -3,6 +3,7 @@
 
 mod access;
 mod claims;
+mod cli;
 mod cloud_events;
 mod config;
 mod dead_letters;

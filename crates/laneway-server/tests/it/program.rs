@@ -27,9 +27,14 @@ pub(crate) struct Program {
 /// A secret that every program is given in every way there is, and never repeats.
 const CANARY: &str = "canary-4f1c9a7be2d84c0f9e6b3a51d7c2e8f0b5a69d31";
 
-fn command(folder: &Path, args: &[&str]) -> Command {
+pub(crate) fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_laneway"));
-    command.current_dir(folder).args(args).env("HOME", folder).env_remove("XDG_CONFIG_HOME");
+    command
+        .current_dir(folder)
+        .args(args)
+        .env("HOME", folder)
+        .env_remove("XDG_CONFIG_HOME")
+        .env_remove("CLICOLOR_FORCE");
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("LANEWAY_") {
             command.env_remove(name);
@@ -60,6 +65,11 @@ impl Program {
     /// `laneway serve` on a free port, ready.
     pub(crate) async fn serve(folder: &Path) -> Self {
         Self::serve_as(folder, &[], &[]).await
+    }
+
+    /// `laneway serve` at this address, ready.
+    pub(crate) async fn serve_at(folder: &Path, address: &str) -> Self {
+        Self::serve_as(folder, &["--listen", address], &[]).await
     }
 
     /// The same with more arguments, which may name another address, and with variables.

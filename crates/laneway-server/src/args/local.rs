@@ -1,0 +1,111 @@
+//! Commands that look at this machine: `store`, `config`, `bench`, `doctor`, `completions`; and `event`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand};
+use clap_complete::Shell;
+
+use super::common::{Common, OutputArgs, ServerArgs};
+use crate::settings::Flags;
+
+/// Arguments of `laneway event`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct EventArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) verb: EventVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EventVerb {
+    /// Show an event, and where it stands for each processor.
+    #[command(visible_alias = "show")]
+    Get(EventName),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct EventName {
+    /// Name of the event, such as orders/3/17.
+    #[arg(value_name = "REF")]
+    pub(crate) reference: String,
+}
+
+/// Arguments of `laneway store`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct StoreArgs {
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(subcommand)]
+    pub(crate) verb: StoreVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreVerb {
+    /// Read a closed store from the first byte to the last and tell what is wrong with it; changes nothing.
+    Verify(StoreVerify),
+    /// Copy everything of one store into another that is empty; nobody may work on either.
+    Copy(StoreCopy),
+    /// Copy the folder of a closed store into an empty folder, as it is.
+    Backup(StoreBackup),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct StoreVerify {
+    /// The store, such as file:./laneway-data.
+    #[arg(value_name = "URL")]
+    pub(crate) store: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct StoreCopy {
+    /// The store to read.
+    #[arg(value_name = "FROM-URL")]
+    pub(crate) from: String,
+    /// The store to write.
+    #[arg(value_name = "TO-URL")]
+    pub(crate) to: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct StoreBackup {
+    /// The store, such as file:./laneway-data.
+    #[arg(value_name = "URL")]
+    pub(crate) store: String,
+    /// Folder to write; it must be empty or absent.
+    #[arg(value_name = "FOLDER")]
+    pub(crate) to: PathBuf,
+}
+
+/// Arguments of `laneway bench`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct BenchArgs {
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// Store to measure in this process; a stream is added and removed again [default: a folder of its own, unless
+    /// --server is given].
+    #[arg(long, value_name = "URL", conflicts_with = "server")]
+    pub(crate) store: Option<String>,
+    /// How long each measurement takes.
+    #[arg(long, value_name = "LENGTH", default_value = "3s")]
+    pub(crate) length: String,
+}
+
+/// Arguments of `laneway doctor`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// As `laneway serve` would have them.
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+/// Arguments of `laneway completions`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CompletionsArgs {
+    /// For which shell.
+    pub(crate) shell: Shell,
+}

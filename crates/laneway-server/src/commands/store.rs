@@ -1,0 +1,142 @@
+//! `laneway store …`: stores on this machine, without a server.
+
+use std::path::{Path, PathBuf};
+
+use laneway::Laneway;
+use laneway::core::copying;
+use laneway::files::{self, Backup, FileStore, VerifyReport};
+
+use crate::args::{OutputArgs, StoreVerb};
+use crate::exit::{Exit, Fault};
+use crate::http::chain;
+use crate::output::{Progress, Writer, grouped};
+use crate::seam;
+use crate::terminal::say;
+
+pub(super) async fn run(output: OutputArgs, verb: StoreVerb) -> Result<(), Fault> {
+    let writer = Writer::new(output);
+    match verb {
+        StoreVerb::Verify(args) => {
+            let folder = folder_of(&args.store)?;
+            let progress = Progress::of_steps(&format!("reading {}", folder.display()), writer.is_quiet());
+            let report = seam::blocking(move || files::verify(&folder)).await.map_err(of_store)?;
+            drop(progress);
+            verified(writer, &args.store, &report)
+        }
+        StoreVerb::Copy(args) => {
+            let (from, to) = (opened(&args.from).await?, opened(&args.to).await?);
+            let progress = Progress::of_steps(&format!("copying to {}", args.to), writer.is_quiet());
+            let (from, to) = (&from.engine().stores().store, &to.engine().stores().store);
+            let report = copying::copy(&**from, &**to).await.map_err(of_store)?;
+            drop(progress);
+            let answer = serde_json::json!({
+                "streams": report.streams, "shards": report.shards, "processors": report.processors,
+                "events": report.events, "jobs": report.jobs, "rows": report.rows, "bytes": report.bytes,
+            });
+            writer.done(report, &answer, &args.to)
+        }
+        StoreVerb::Backup(args) => {
+            let folder = folder_of(&args.store)?;
+            check_there(&folder)?;
+            let to = args.to.clone();
+            let progress = Progress::of_steps(&format!("copying to {}", to.display()), writer.is_quiet());
+            let made = seam::blocking(move || backup(&folder, &to)).await.map_err(of_store)?;
+            drop(progress);
+            let Backup { bytes, segments, .. } = made;
+            let sentence = format!(
+                "{} bytes in {} log segments are in {}; serve them with --store file:{}",
+                grouped(bytes),
+                grouped(segments as u64),
+                args.to.display(),
+                args.to.display()
+            );
+            let answer = serde_json::json!({"bytes": bytes, "segments": segments, "folder": args.to});
+            writer.done(sentence, &answer, args.to.display())
+        }
+    }
+}
+
+fn backup(folder: &Path, to: &Path) -> laneway::core::Result<Backup> {
+    let store = FileStore::open(folder)?;
+    let made = store.backup(to);
+    store.close()?;
+    made
+}
+
+/// The folder of a store in files.
+pub(super) fn folder_of(url: &str) -> Result<PathBuf, Fault> {
+    match url.split_once(':') {
+        Some(("file", path)) if !path.is_empty() => {
+            Ok(PathBuf::from(path.strip_prefix("//").unwrap_or(path)))
+        }
+        Some((scheme, _)) => {
+            Err(Fault::usage(format!("store {url:?}: {scheme}: has no files, must be file:PATH")))
+        }
+        None => Err(Fault::usage(format!(
+            "store {url:?}: is no URL, must be file:PATH (for a folder: file:{url})"
+        ))),
+    }
+}
+
+/// Opening a folder would make a store in it; only one that is there is meant.
+fn check_there(folder: &Path) -> Result<(), Fault> {
+    if folder.join("log").is_dir() {
+        return Ok(());
+    }
+    Err(Fault::new(Exit::NotFound, format!("there is no store in {}", folder.display())))
+}
+
+async fn opened(url: &str) -> Result<Laneway, Fault> {
+    Laneway::open(url).await.map_err(|error| {
+        let fault = Fault::failed(chain(&error));
+        if matches!(error, laneway::OpenError::Url { .. }) {
+            Fault { exit: Exit::Usage, ..fault }
+        } else {
+            fault
+        }
+    })
+}
+
+fn of_store(error: laneway::core::StoreError) -> Fault {
+    use laneway::core::StoreError::{Down, NotFound, Refused};
+    let exit = match error {
+        NotFound { .. } => Exit::NotFound,
+        Refused(_) => Exit::Conflict,
+        _ => Exit::Failed,
+    };
+    let words = chain(&error);
+    let in_use = matches!(error, Down { .. }) && words.contains("in use");
+    let fault = Fault::new(exit, words);
+    if in_use { fault.hint("stop the server first: a store has one process at a time") } else { fault }
+}
+
+/// What a verification found, for programs.
+#[derive(serde::Serialize)]
+struct Found {
+    kind: String,
+    wrong: String,
+}
+
+fn verified(writer: Writer, url: &str, report: &VerifyReport) -> Result<(), Fault> {
+    let findings: Vec<Found> = report
+        .findings
+        .iter()
+        .map(|finding| Found { kind: finding.kind.to_string(), wrong: finding.to_string() })
+        .collect();
+    if writer.is_for_people() {
+        say(report);
+    } else {
+        let answer = serde_json::json!({
+            "store": url, "segments": report.segments, "frames": report.frames, "bytes": report.bytes,
+            "events": report.events, "lanes": report.lanes, "job_ends": report.job_ends,
+            "torn_bytes": report.torn_bytes, "findings": findings, "more": report.more,
+        });
+        writer.done("", &answer, url)?;
+    }
+    if report.is_clean() {
+        return Ok(());
+    }
+    let hint =
+        "damaged stores are not mended: restore a backup, or copy what can be read (laneway store copy)";
+    Err(Fault::failed(format!("{url} is damaged")).hint(hint))
+}
