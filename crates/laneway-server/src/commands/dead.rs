@@ -76,11 +76,11 @@ async fn decide(
     writer: Writer,
     verb: Verb,
     choice: &DeadChoice,
-    request: DeadRequest,
+    mut request: DeadRequest,
 ) -> Result<(), Fault> {
     let looked = verb.call(client, &DeadRequest { dry_run: true, ..request.clone() }).await?;
     let count =
-        format!("{}{} dead letters", grouped(looked.count), if looked.more { " or more" } else { "" });
+        format!("{}{} dead letters", grouped(looked.count), if looked.next.is_some() { " or more" } else { "" });
     let what = match verb {
         Verb::Redrive => format!("bring back {count}"),
         Verb::Discard => format!("forget {count} for good"),
@@ -96,16 +96,16 @@ async fn decide(
     let (mut count, mut refused) = (0, Vec::new());
     loop {
         let answers = verb.call(client, &request).await?;
-        let has_more = answers.more && answers.count > 0;
         count += answers.count;
         if writer.is_for_people() {
             refused.extend(answers.items.into_iter().filter(|item| !item.accepted));
         } else {
             writer.list(&answers.items, "")?;
         }
-        if !has_more {
+        if answers.next.is_none() {
             break;
         }
+        request.cursor = answers.next;
     }
     let done = if verb == Verb::Redrive { "brought back" } else { "forgotten" };
     if writer.is_for_people() {
@@ -133,7 +133,7 @@ async fn list(client: &Client, writer: Writer, args: &DeadList) -> Result<(), Fa
     );
     let found: DeadLetters = client.send(Method::GET, &path, &[], None).await?.read()?;
     writer.list(&found.items, "no dead letters")?;
-    if found.more {
+    if found.next.is_some() {
         writer.remark(format_args!("there are more; raise --limit ({})", args.limit));
     }
     Ok(())

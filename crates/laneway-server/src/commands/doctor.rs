@@ -1,6 +1,6 @@
 //! `laneway doctor`: looks whether everything here is fit to run a server, and says what to do where it is not.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ pub(super) async fn run(args: DoctorArgs) -> Result<(), Fault> {
             let file = loaded.file.map_or_else(|| "no file".to_owned(), |file| file.display().to_string());
             findings.push(Finding::ok("settings", format!("{file}; laneway config show --origin shows all")));
             findings.extend(store_checks(&loaded.settings.store.url).await);
-            findings.push(port(loaded.settings.http.listen, &client));
+            findings.push(port(&loaded.settings.http.listen, &client));
         }
     }
     findings.extend(server_checks(&client).await);
@@ -113,10 +113,10 @@ fn files() -> Finding {
 }
 
 /// Whether a server could listen where the settings say, unless the one that is asked listens there already.
-fn port(listen: SocketAddr, client: &Client) -> Finding {
+fn port(listen: &str, client: &Client) -> Finding {
     match TcpListener::bind(listen) {
         Ok(_) => Finding::ok("port", format!("{listen} is free")),
-        Err(_) if client.address().ends_with(&listen.to_string()) => {
+        Err(_) if client.address().ends_with(listen) => {
             Finding::ok("port", format!("{listen} is taken, by the server below if it answers"))
         }
         Err(error) => {
