@@ -79,8 +79,11 @@ async fn decide(
     mut request: DeadRequest,
 ) -> Result<(), Fault> {
     let looked = verb.call(client, &DeadRequest { dry_run: true, ..request.clone() }).await?;
-    let count =
-        format!("{}{} dead letters", grouped(looked.count), if looked.next.is_some() { " or more" } else { "" });
+    let count = format!(
+        "{}{} dead letters",
+        grouped(looked.count),
+        if looked.next.is_some() { " or more" } else { "" }
+    );
     let what = match verb {
         Verb::Redrive => format!("bring back {count}"),
         Verb::Discard => format!("forget {count} for good"),

@@ -12,8 +12,8 @@ use super::code::Code;
 use super::error::Failure;
 use super::gate::{self, Gate};
 use super::{
-    claims, cluster, dead_letters, events, health, job, job_lists, jobs, lane_list, lane_wishes, lanes, openapi,
-    processors, schedules, streams,
+    claims, cluster, dead_letters, events, health, job, job_lists, jobs, lane_list, lane_wishes, lanes,
+    openapi, processors, schedules, streams,
 };
 use crate::node::Node;
 

@@ -26,5 +26,5 @@ pub(super) use processor::{settings_in, settings_out, start_in, start_text};
 pub(super) use schedule::{schedule_in, schedule_out};
 pub(crate) use settle::{answer, own_streams};
 pub(super) use stream::{stream_in, stream_out};
-pub(crate) use time::{date_of, due};
 pub(super) use time::{date, length};
+pub(crate) use time::{date_of, due};
