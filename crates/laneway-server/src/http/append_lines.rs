@@ -35,7 +35,8 @@ const ROOM_LOOK_AFTER: Duration = Duration::from_millis(50);
 /// The answers, made as they are taken.
 pub(super) fn answer(node: Node, info: &StreamInfo, headers: HeaderMap, body: Body) -> Response {
     let (stream, mode) = (info.name.clone(), info.settings.mode);
-    let reader = Reader { appender: Appender { node, stream, mode }, headers, lines: Some(Lines::new(body)) };
+    let lines = Some(Lines::new(body));
+    let reader = Reader { appender: Appender { node, stream, mode }, headers, lines, is_over: false };
     let answers = futures::stream::unfold(reader, |mut reader| async {
         let answers = Box::pin(reader.next()).await?;
         Some((Ok::<_, std::convert::Infallible>(answers), reader))
@@ -46,8 +47,10 @@ pub(super) fn answer(node: Node, info: &StreamInfo, headers: HeaderMap, body: Bo
 struct Reader {
     appender: Appender,
     headers: HeaderMap,
-    /// Nothing when no more lines are read.
+    /// Nothing when the rest was passed over.
     lines: Option<Lines>,
+    /// The last answer is given.
+    is_over: bool,
 }
 
 struct Appender {
@@ -74,6 +77,11 @@ struct Told {
 impl Reader {
     /// The answers to the next lines; nothing at the end.
     async fn next(&mut self) -> Option<Bytes> {
+        if self.is_over {
+            // Only now: whoever waits for that answer before it sends on or ends has it.
+            self.discard_rest().await;
+            return None;
+        }
         let load = self.load().await?;
         let mut told = Told::default();
         let mut run = Vec::new();
@@ -95,9 +103,7 @@ impl Reader {
             told.refuse(next, &Failure::new(Code::ShuttingDown, detail));
             told.is_last = true;
         }
-        if told.is_last {
-            self.end().await;
-        }
+        self.is_over = told.is_last;
         told.receipts.sort_by_key(|receipt| receipt.line);
         Some(Bytes::from(told.receipts.iter().flat_map(answer::line).collect::<Vec<u8>>()))
     }
@@ -120,8 +126,8 @@ impl Reader {
         Some(load)
     }
 
-    /// Reads no more: a connection that is closed while its caller sends would take the answers with it.
-    async fn end(&mut self) {
+    /// A connection that is closed while its caller sends would take the answers with it.
+    async fn discard_rest(&mut self) {
         if let Some(lines) = self.lines.take() {
             body::discard(&self.headers, lines.into_body()).await;
         }

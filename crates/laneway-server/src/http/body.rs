@@ -97,11 +97,15 @@ fn cause<E: Error + 'static>(error: &axum::Error) -> Option<&E> {
 }
 
 /// Reads the rest of a body and keeps nothing of it. A caller that asks before it sends needs only the answer, and what is
-/// packed is not worth unpacking.
-pub(super) async fn discard(headers: &HeaderMap, mut body: Body) {
-    if headers.contains_key(EXPECT) || headers.contains_key(CONTENT_ENCODING) {
-        return;
+/// packed is passed over as it is when it is dropped.
+pub(super) async fn discard(headers: &HeaderMap, body: Body) {
+    if !headers.contains_key(EXPECT) && !headers.contains_key(CONTENT_ENCODING) {
+        pass_over(body).await;
     }
+}
+
+/// Reads a body to its end and keeps nothing of it, for a while.
+pub(super) async fn pass_over(mut body: Body) {
     let rest = async {
         let mut left = DISCARDED_BYTES_MAX;
         while left > 0

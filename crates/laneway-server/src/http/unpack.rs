@@ -1,18 +1,24 @@
 //! Bodies that are sent gzip or zstd: unpacked piece by piece, so that no limit is passed before it is noticed.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
 use async_compression::zstd::DParameter;
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
-use futures::{StreamExt as _, TryStreamExt as _};
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _, TryStreamExt as _, ready};
 use tokio::io::AsyncRead;
 use tokio_util::io::{ReaderStream, StreamReader};
 
+use super::body::pass_over;
 use super::code::Code;
 use super::error::{Failure, Result};
 use super::load::{Load, Memory};
+use crate::seam;
 
 /// Bytes that are unpacked at a time.
 const PIECE_BYTES: usize = 16 << 10;
@@ -38,7 +44,7 @@ pub(super) fn unpacked(request: Request, load: &Load) -> Result<Request> {
     let (mut parts, body) = request.into_parts();
     // How long it is now, nobody knows.
     parts.headers.remove(CONTENT_LENGTH);
-    let packed = StreamReader::new(body.into_data_stream().map_err(std::io::Error::other));
+    let packed = StreamReader::new(Packed(Some(body.into_data_stream())).map_err(std::io::Error::other));
     let body = match packing {
         Packing::Gzip => {
             let mut decoder = GzipDecoder::new(packed);
@@ -54,6 +60,32 @@ pub(super) fn unpacked(request: Request, load: &Load) -> Result<Request> {
         }
     };
     Ok(Request::from_parts(parts, body))
+}
+
+/// A packed body. What is left when nobody wants to unpack more of it is passed over as it is: a connection that is closed
+/// while its caller sends takes the answer with it.
+struct Packed(Option<BodyDataStream>);
+
+impl Stream for Packed {
+    type Item = std::result::Result<Bytes, axum::Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(body) = &mut self.0 else { return Poll::Ready(None) };
+        let piece = ready!(body.poll_next_unpin(context));
+        if piece.is_none() {
+            self.0 = None;
+        }
+        Poll::Ready(piece)
+    }
+}
+
+impl Drop for Packed {
+    fn drop(&mut self) {
+        if let Some(rest) = self.0.take() {
+            // It ends by itself, at the end of the body or when that takes too long.
+            drop(seam::spawn(pass_over(Body::from_stream(rest))));
+        }
+    }
 }
 
 fn packing(headers: &HeaderMap) -> Result<Option<Packing>> {

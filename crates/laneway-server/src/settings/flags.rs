@@ -44,7 +44,14 @@ impl Args for Flags {
             "File with settings [default: ./laneway.toml, else laneway/laneway.toml in the user's or the system's \
              configuration folder, if one is there]",
         );
-        with_flag().fold(command.arg(config), |command, (setting, flag)| command.arg(arg(setting, flag)))
+        let mut command = command.arg(config);
+        for (setting, flag) in with_flag() {
+            // A command that asks a server too has its own meaning for some of these names.
+            if command.get_arguments().all(|arg| arg.get_long() != Some(flag)) {
+                command = command.arg(arg(setting, flag));
+            }
+        }
+        command
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -56,7 +63,7 @@ impl FromArgMatches for Flags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = with_flag().filter_map(|(setting, _)| {
             let path = setting.field.path;
-            matches.get_one::<String>(path).map(|value| (path, value.clone()))
+            matches.try_get_one::<String>(path).ok().flatten().map(|value| (path, value.clone()))
         });
         Ok(Self { given: given.collect(), config: matches.get_one::<PathBuf>(CONFIG).cloned() })
     }
