@@ -8,6 +8,7 @@ mod dev;
 mod errors;
 mod exec;
 mod follow;
+mod guides;
 mod http_calls;
 mod keys;
 mod lanes;
