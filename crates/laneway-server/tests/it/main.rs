@@ -11,6 +11,7 @@ mod dev;
 mod errors;
 mod exec;
 mod follow;
+mod guides;
 mod http_calls;
 mod jobs;
 mod keys;

@@ -125,14 +125,19 @@ impl Program {
         line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() * 1024
     }
 
-    /// `laneway serve` with the `laneway.toml` of the folder, on a free port, ready.
-    pub(crate) async fn configured(folder: &Path, config: &str) -> Self {
-        std::fs::write(folder.join("laneway.toml"), config).unwrap();
+    /// `laneway serve` as people type it, in a folder that may have a `laneway.toml`, on a free port, ready.
+    pub(crate) async fn serve_here(folder: &Path) -> Self {
         let mut program = Self::start(folder, &["serve", "--listen", "127.0.0.1:0"]);
         let ready = program.line("ready ").await;
         program.address = ready.strip_prefix("ready ").unwrap().to_owned();
         program.show_canary().await;
         program
+    }
+
+    /// `laneway serve` with the `laneway.toml` of the folder, on a free port, ready.
+    pub(crate) async fn configured(folder: &Path, config: &str) -> Self {
+        std::fs::write(folder.join("laneway.toml"), config).unwrap();
+        Self::serve_here(folder).await
     }
 
     pub(crate) fn start(folder: &Path, args: &[&str]) -> Self {

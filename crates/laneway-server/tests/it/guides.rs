@@ -1,0 +1,154 @@
+//! The guides of the documentation do what they say.
+//!
+//! A block with a file name in its first line is that file. Blocks of `sh` are pasted into one shell, in the order of the
+//! page, beside a server that was started in the same folder. A block `text output` is what the block before it prints, a
+//! line for a line, with `…` for anything.
+
+use std::path::{Path, PathBuf};
+
+use crate::program::Program;
+
+/// What one fenced block of a page is.
+#[derive(Debug, PartialEq, Eq)]
+enum Block {
+    File { name: String, text: String },
+    Commands { text: String, output: Option<String> },
+}
+
+/// Ends the output of a block; no command prints it.
+const END: &str = "=== end of block ===";
+
+fn page(name: &str) -> String {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "docs", name].iter().collect();
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        let Some(info) = line.strip_prefix("```") else { continue };
+        let text: String = lines.by_ref().take_while(|line| *line != "```").flat_map(|line| [line, "\n"]).collect();
+        match info.split_once(' ') {
+            Some(("text", "output")) => match blocks.last_mut() {
+                Some(Block::Commands { output: output @ None, .. }) => *output = Some(text),
+                _ => panic!("an output must follow its commands: {text}"),
+            },
+            Some((_, name)) => blocks.push(Block::File { name: name.to_owned(), text }),
+            None if info == "sh" => blocks.push(Block::Commands { text, output: None }),
+            None => {}
+        }
+    }
+    blocks
+}
+
+/// Whether a line is what was expected, with `…` for anything.
+fn is_like(line: &str, expected: &str) -> bool {
+    let mut parts = expected.split('…');
+    let Some(mut rest) = line.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.is_empty()
+}
+
+/// Pastes commands into one shell; answers what each block printed. The shell ends at the first command that fails.
+fn paste(folder: &Path, address: &str, commands: &[&str]) -> Vec<String> {
+    let script: String = commands.iter().map(|text| format!("{text}\necho; echo '{END}'\n")).collect();
+    let script = format!("set -e\n{}", script.replace("http://127.0.0.1:7070", address));
+    let program = Path::new(env!("CARGO_BIN_EXE_laneway")).parent().expect("it is in a folder");
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let output = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(folder)
+        .env("PATH", path)
+        .env("LANEWAY_SERVER", address)
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{told}\n{errors}");
+    let outputs: Vec<String> = told.split(END).map(|told| told.trim().to_owned()).collect();
+    outputs[..commands.len()].to_vec()
+}
+
+/// Does everything that a page says, and compares.
+async fn follow(name: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let blocks = blocks(&page(name));
+    for block in &blocks {
+        if let Block::File { name, text } = block {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+    }
+    let program = Program::serve_here(folder.path()).await;
+    let commands: Vec<(&str, Option<&str>)> = blocks
+        .iter()
+        .filter_map(|block| match block {
+            Block::Commands { text, output } => Some((text.as_str(), output.as_deref())),
+            Block::File { .. } => None,
+        })
+        .collect();
+    assert!(!commands.is_empty(), "{name} has no commands");
+    let texts: Vec<&str> = commands.iter().map(|(text, _)| *text).collect();
+    let printed = paste(folder.path(), program.address(), &texts);
+    for ((text, expected), printed) in commands.iter().zip(&printed) {
+        let Some(expected) = expected else { continue };
+        let lines: Vec<&str> = printed.lines().filter(|line| !line.is_empty()).collect();
+        let expected: Vec<&str> = expected.lines().collect();
+        let same = lines.len() == expected.len()
+            && lines.iter().zip(&expected).all(|(line, expected)| is_like(line, expected));
+        assert!(same, "{name}\n{text}\nprinted\n{printed}\nand not\n{}", expected.join("\n"));
+    }
+    program.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn five_minutes_give_what_they_say() {
+    follow("start/five-minutes.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_recipe_of_newest_wins_works() {
+    follow("recipes/newest-wins.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_recipe_of_order_per_tenant_works() {
+    follow("recipes/per-tenant-order.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_recipe_of_fencing_works() {
+    follow("recipes/fencing.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_recipe_of_cron_works() {
+    follow("recipes/cron.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_recipe_of_the_outbox_works() {
+    follow("recipes/outbox.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_monitoring_works() {
+    follow("operating/monitoring.md").await;
+}
+
+#[test]
+fn a_line_is_compared_with_anything_in_its_place() {
+    for (line, expected) in [("abc", "abc"), ("abc", "…"), ("abc", "a…c"), ("a1b2c", "a…b…c"), ("abc", "…bc")] {
+        assert!(is_like(line, expected), "{line} {expected}");
+    }
+    for (line, expected) in [("abc", "ab"), ("abc", "b…"), ("abc", "a…b"), ("acb", "a…b…c")] {
+        assert!(!is_like(line, expected), "{line} {expected}");
+    }
+}
