@@ -28,7 +28,8 @@ fn blocks(page: &str) -> Vec<Block> {
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
         let Some(info) = line.strip_prefix("```") else { continue };
-        let text: String = lines.by_ref().take_while(|line| *line != "```").flat_map(|line| [line, "\n"]).collect();
+        let text: String =
+            lines.by_ref().take_while(|line| *line != "```").flat_map(|line| [line, "\n"]).collect();
         match info.split_once(' ') {
             Some(("text", "output")) => match blocks.last_mut() {
                 Some(Block::Commands { output: output @ None, .. }) => *output = Some(text),
@@ -145,7 +146,8 @@ async fn the_page_of_monitoring_works() {
 
 #[test]
 fn a_line_is_compared_with_anything_in_its_place() {
-    for (line, expected) in [("abc", "abc"), ("abc", "…"), ("abc", "a…c"), ("a1b2c", "a…b…c"), ("abc", "…bc")] {
+    for (line, expected) in [("abc", "abc"), ("abc", "…"), ("abc", "a…c"), ("a1b2c", "a…b…c"), ("abc", "…bc")]
+    {
         assert!(is_like(line, expected), "{line} {expected}");
     }
     for (line, expected) in [("abc", "ab"), ("abc", "b…"), ("abc", "a…b"), ("acb", "a…b…c")] {
