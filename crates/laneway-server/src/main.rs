@@ -19,6 +19,7 @@ mod seam;
 mod serve;
 mod settings;
 mod signals;
+mod telemetry;
 mod terminal;
 
 use std::process::ExitCode;

@@ -11,6 +11,7 @@ use crate::http::{self, Gate};
 use crate::listen::Door;
 use crate::node::{Ending, Node};
 use crate::seam;
+use crate::telemetry;
 
 /// How long runs may take to finish.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -41,5 +42,6 @@ pub(crate) async fn serve(door: Door, gate: Arc<Gate>, app: Laneway, end: impl F
     tokio::select! {
         () = served => {}
         () = ended => {}
+        never = telemetry::keep_up() => match never {},
     }
 }

@@ -20,6 +20,7 @@ mod cloud_event;
 mod cluster;
 mod dead;
 mod event;
+mod health;
 mod job;
 mod lane;
 mod payload;
@@ -39,6 +40,7 @@ pub use event::{
     Appended, AppendedAs, DelayMode, Event, EventDraft, EventPage, EventReceipt, EventStatus, EventsBody,
     JobDraft, LineReceipt,
 };
+pub use health::Readiness;
 pub use job::{
     BatchedJob, CancelledJob, CancelledJobs, Job, JobFilter, JobReceipt, JobReceipts, Jobs, JobsNamed,
     NamedJob, NamedJobs,

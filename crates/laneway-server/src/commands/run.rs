@@ -11,6 +11,7 @@ use crate::exit::{Exit, Fault};
 use crate::http::chain;
 use crate::settings::{Dev, Environment, Faults, Loaded, Sources, load};
 use crate::signals::Signals;
+use crate::telemetry;
 use crate::terminal::remark;
 
 /// How long tasks that do not give way may hold up the end.
@@ -45,6 +46,10 @@ pub(crate) fn run(args: Args) -> ExitCode {
         Checked::Serve(loaded) => loaded.settings.log.level,
     };
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level).with_ansi(false).init();
+    if let Err(error) = telemetry::install() {
+        complain(&format!("metrics cannot be kept: {error}"));
+        return ExitCode::FAILURE;
+    }
     match until_ended(checked) {
         Ok(Some(())) => ExitCode::SUCCESS,
         Ok(None) => Exit::Interrupted.into(),

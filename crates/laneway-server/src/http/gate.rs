@@ -20,7 +20,7 @@ use super::rate::Rates;
 use super::scopes::{Need, need};
 use super::under_way::{self, UnderWay};
 use super::unpack;
-use crate::access::{Book, Caller};
+use crate::access::{Book, Caller, Scope};
 
 /// What may not be exceeded by a request. Every refusal names the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +114,11 @@ fn pass(gate: &Arc<Gate>, request: Request) -> Result<(Request, UnderWay)> {
     check_head(&gate.limits, request.uri(), request.headers())?;
     guard::check(&gate.hosts, request.headers())?;
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    let need = need(request.method(), path);
+    let need = match need(request.method(), path) {
+        // Whether it is well is for everybody; what stands behind that is for those who may look.
+        Need::Health if request.uri().query().is_some() => Need::Scope(Scope::Read),
+        need => need,
+    };
     let caller = admitted(gate, need, request.headers())?;
     if gate.mode == Mode::ReadOnly && need.changes(request.method()) {
         let detail =

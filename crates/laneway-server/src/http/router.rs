@@ -13,7 +13,7 @@ use super::error::Failure;
 use super::gate::{self, Gate};
 use super::{
     claims, cluster, dead_letters, events, health, job, job_lists, jobs, lane_list, lane_wishes, lanes,
-    openapi, processors, schedules, streams,
+    metrics, openapi, processors, schedules, streams, trace,
 };
 use crate::node::Node;
 
@@ -25,6 +25,7 @@ pub(crate) fn router(node: Node, gate: Arc<Gate>) -> Router {
         .route("/openapi.json", axum::routing::get(move || openapi::answer(description.clone())))
         .fallback(no_route)
         .method_not_allowed_fallback(other_method)
+        .layer(middleware::from_fn(trace::follow))
         .layer(middleware::from_fn_with_state(gate, gate::check))
         .with_state(node)
 }
@@ -69,6 +70,8 @@ pub(super) fn calls() -> OpenApiRouter<Node> {
         .routes(routes!(cluster::tasks))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
+        .routes(routes!(health::started))
+        .routes(routes!(metrics::metrics))
 }
 
 async fn no_route(request: Request) -> Failure {

@@ -64,7 +64,7 @@ const CHANGES: &[(&str, &str, Scope)] = &[
 pub(super) fn need(method: &Method, path: Option<&str>) -> Need {
     match path {
         None => Need::Token,
-        Some("/livez" | "/readyz") => Need::Health,
+        Some("/livez" | "/readyz" | "/startupz") => Need::Health,
         Some(_) if is_safe(method) => Need::Scope(Scope::Read),
         Some(path) => {
             let listed = CHANGES.iter().find(|(name, call, _)| method.as_str() == *name && path == *call);

@@ -19,6 +19,7 @@ mod lanes;
 mod limits;
 mod lines;
 mod listening;
+mod observed;
 mod operations;
 mod order;
 mod pages;
