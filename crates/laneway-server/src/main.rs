@@ -11,6 +11,7 @@ mod file_limit;
 mod handlers;
 mod http;
 mod listen;
+mod logs;
 mod nearest;
 mod node;
 mod output;
@@ -20,6 +21,7 @@ mod serve;
 mod settings;
 mod signals;
 mod terminal;
+mod worker;
 
 use std::process::ExitCode;
 

@@ -32,3 +32,4 @@ mod serve;
 mod slow;
 mod tls;
 mod web;
+mod work;
