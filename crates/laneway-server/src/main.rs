@@ -6,6 +6,7 @@ mod commands;
 mod connection;
 mod declare;
 mod dev;
+mod duties;
 mod exit;
 mod file_limit;
 mod handlers;

@@ -25,6 +25,7 @@ mod pipe;
 mod program;
 mod protected;
 mod raw;
+mod roles;
 mod schedules;
 mod seam;
 mod security_page;
