@@ -94,4 +94,18 @@ impl ClientError {
             _ => None,
         }
     }
+
+    /// Whether the same call may succeed later: nobody answered, or the server says so.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::TimedOut { .. } | Self::Unreachable { .. } => true,
+            Self::Problem(problem) => problem.retryable,
+            Self::Url { .. }
+            | Self::Certificate { .. }
+            | Self::Header { .. }
+            | Self::Path { .. }
+            | Self::Foreign { .. }
+            | Self::Encode(_) => false,
+        }
+    }
 }

@@ -10,6 +10,7 @@ mod processor;
 #[cfg(test)]
 mod reference;
 mod stream;
+mod work;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
@@ -28,6 +29,7 @@ pub(crate) use processor::{
 pub(crate) use stream::{
     Kept, ModeArg, SendArgs, StreamCreate, StreamEdit, StreamVerb, TailArgs, TailFrom, VerifyArgs,
 };
+pub(crate) use work::WorkArgs;
 
 /// Runs work in order, per key.
 #[derive(Debug, Parser)]

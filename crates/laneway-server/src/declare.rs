@@ -8,7 +8,9 @@ use laneway::engine::handler::Handler;
 use laneway::engine::log::CatalogueError;
 use laneway::engine::{Engine, Registration};
 
+use crate::duties::Runner;
 use crate::handlers::{Exec, Pipe, Secret, Web, WebTarget};
+use crate::nearest::nearest;
 use crate::node::PULL;
 use crate::settings::{Processor, ProcessorHandler, Schedule, SecretPlace, Settings, Stream};
 
@@ -30,12 +32,42 @@ pub(crate) async fn declare(engine: &Engine, settings: &Settings) -> Result<(), 
         told("stream", &wanted.name, stream(engine, wanted).await)?;
     }
     for wanted in &settings.processors {
-        told("processor", &wanted.name, processor(engine, wanted).await)?;
+        let done = if settings.node.runs(&wanted.name, runner(&wanted.handler)) {
+            processor(engine, wanted).await
+        } else {
+            Ok("left to other processes")
+        };
+        told("processor", &wanted.name, done)?;
     }
     for wanted in &settings.schedules {
         told("schedule", &wanted.0.name, schedule(engine, wanted).await)?;
     }
     Ok(())
+}
+
+/// Refuses a choice of processors that nobody knows: one that is misspelt would be left alone without a word.
+pub(crate) async fn check_choice(engine: &Engine, settings: &Settings) -> Result<(), Failed> {
+    let there = engine.processors().await?;
+    let stored = there.iter().map(|view| view.name.as_str());
+    let known: Vec<&str> =
+        stored.chain(settings.processors.iter().map(|wanted| wanted.name.as_str())).collect();
+    let Some(unknown) = settings.node.processors.iter().find(|name| !known.contains(&name.as_str())) else {
+        return Ok(());
+    };
+    let near = nearest(unknown, &known).map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+    Err(format!(
+        "node.processors {unknown:?}: there is no such processor, neither in the file nor in the store{near}"
+    )
+    .into())
+}
+
+fn runner(handler: &ProcessorHandler) -> Runner {
+    match handler {
+        ProcessorHandler::Exec(_) | ProcessorHandler::Pipe(_) | ProcessorHandler::Web { .. } => {
+            Runner::Handler
+        }
+        ProcessorHandler::Pull => Runner::Workers,
+    }
 }
 
 #[expect(clippy::print_stderr, reason = "stdout has the ready line only")]

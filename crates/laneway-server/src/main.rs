@@ -6,11 +6,13 @@ mod commands;
 mod connection;
 mod declare;
 mod dev;
+mod duties;
 mod exit;
 mod file_limit;
 mod handlers;
 mod http;
 mod listen;
+mod logs;
 mod nearest;
 mod node;
 mod output;
@@ -21,6 +23,7 @@ mod settings;
 mod signals;
 mod telemetry;
 mod terminal;
+mod worker;
 
 use std::process::ExitCode;
 

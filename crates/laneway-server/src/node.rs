@@ -9,6 +9,7 @@ use laneway::{Laneway, Steady, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::duties::{Duties, Runner};
 use crate::http::FOLLOWERS_MAX;
 use crate::seam;
 
@@ -23,6 +24,7 @@ pub(crate) struct Node {
     ending: watch::Receiver<Ending>,
     followers: Arc<Semaphore>,
     birth: Arc<Birth>,
+    duties: Arc<Duties>,
     /// Whoever has it changes a processor.
     changing: Arc<Semaphore>,
 }
@@ -51,17 +53,25 @@ pub(crate) enum Ending {
 
 impl Node {
     /// A node; the sender says how far its end is.
-    pub(crate) fn new(app: Laneway) -> (Self, watch::Sender<Ending>) {
+    pub(crate) fn new(app: Laneway, duties: Duties) -> (Self, watch::Sender<Ending>) {
         let (end, ending) = watch::channel(Ending::Not);
         let token = format!("{:032x}", app.engine().env().token().0);
         let birth = Arc::new(Birth { token, at: seam::now(), steady: seam::steady() });
         let (followers, changing) = (Arc::new(Semaphore::new(FOLLOWERS_MAX)), Arc::new(Semaphore::new(1)));
-        (Self { app, desks: Arc::default(), ending, followers, birth, changing }, end)
+        (
+            Self { app, desks: Arc::default(), ending, followers, birth, duties: Arc::new(duties), changing },
+            end,
+        )
     }
 
     /// The engine, which handles bytes.
     pub(crate) fn engine(&self) -> &Engine {
         self.app.engine()
+    }
+
+    /// What it does.
+    pub(crate) fn duties(&self) -> &Duties {
+        &self.duties
     }
 
     /// The desk of a processor that remote workers claim from.
@@ -121,11 +131,13 @@ impl Node {
     }
 }
 
-/// Offers the events of all processors that were registered for remote workers, as they were registered.
-pub(crate) async fn resume_pull(engine: &Engine) -> Result<(), DefineError> {
+/// Offers the events of all processors that were registered for remote workers and are run here, as they were registered.
+pub(crate) async fn resume_pull(engine: &Engine, duties: &Duties) -> Result<(), DefineError> {
     for view in engine.processors().await? {
         match view.stored {
-            Ok(stored) if stored.handler == PULL && !view.runs_here => {
+            Ok(stored)
+                if stored.handler == PULL && !view.runs_here && duties.runs(&view.name, Runner::Workers) =>
+            {
                 let registration = Registration {
                     settings: stored.settings,
                     handler: stored.handler,

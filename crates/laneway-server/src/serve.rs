@@ -7,6 +7,7 @@ use std::time::Duration;
 use laneway::Laneway;
 use tokio::sync::oneshot;
 
+use crate::duties::Duties;
 use crate::http::{self, Gate};
 use crate::listen::Door;
 use crate::node::{Ending, Node};
@@ -22,9 +23,15 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 ///
 /// Calls are answered while runs finish. What remote workers have stays theirs: it is written down, and whoever owns its
 /// partition next lets them settle it.
-pub(crate) async fn serve(door: Door, gate: Arc<Gate>, app: Laneway, end: impl Future<Output = ()>) {
+pub(crate) async fn serve(
+    door: Door,
+    gate: Arc<Gate>,
+    app: Laneway,
+    duties: Duties,
+    end: impl Future<Output = ()>,
+) {
     let engine = app.engine().clone();
-    let (node, ending) = Node::new(app);
+    let (node, ending) = Node::new(app, duties);
     let (close, closed) = oneshot::channel::<()>();
     let served = door.serve(http::router(node, gate), async {
         // A sender that is gone means the same.

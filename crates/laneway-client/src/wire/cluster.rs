@@ -12,6 +12,9 @@ pub struct NodeView {
     pub version: String,
     /// What it does: `all`, or `api` and `engine` apart.
     pub roles: Vec<String>,
+    /// What people know it by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     /// The processors it runs, by name.
     pub processors: Vec<String>,
     /// When it was started.

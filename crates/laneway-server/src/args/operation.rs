@@ -1,4 +1,4 @@
-//! Commands that are over soon: those that ask a server, or look at this machine.
+//! Commands that ask a server, work for it, or look at this machine.
 
 use clap::{Args as ClapArgs, Subcommand};
 
@@ -9,6 +9,7 @@ use super::lane::LaneArgs;
 use super::local::{BenchArgs, CompletionsArgs, DoctorArgs, EventArgs, StoreArgs};
 use super::processor::ProcessorArgs;
 use super::stream::{SendArgs, StreamArgs, TailArgs, VerifyArgs};
+use super::work::WorkArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Operation {
@@ -26,6 +27,8 @@ pub(crate) enum Operation {
     Dead(DeadArgs),
     /// Say in one sentence why a job or a lane waits.
     Why(WhyArgs),
+    /// Run a command for the events of a processor, from any machine.
+    Work(WorkArgs),
     /// Stores on this machine: check, copy, back up.
     Store(StoreArgs),
     /// Look whether everything here is fit to run a server.

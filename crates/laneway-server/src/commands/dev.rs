@@ -11,6 +11,7 @@ use super::run::CommandError;
 use crate::access::Book;
 use crate::args::Color;
 use crate::dev::{Banner, Demo, RunLines, empty_folder, policy};
+use crate::duties::Duties;
 use crate::handlers::Exec;
 use crate::http::{Gate, Hosts, Mode};
 use crate::listen;
@@ -53,10 +54,11 @@ pub(super) async fn run(settings: Dev, end: End) -> Result<(), CommandError> {
     let mut registration = Registration { handler: word.into(), ..Registration::new(PROCESSOR, STREAM) };
     registration.settings.policy = policy();
     engine.process_as(registration, handler).await?;
-    resume_pull(&engine).await?;
+    let duties = Duties::all();
+    resume_pull(&engine, &duties).await?;
     engine.start_upkeep();
     say("ready");
-    serve(door, gate, app, async {
+    serve(door, gate, app, duties, async {
         drop(end.await);
         say("stopping: what runs may finish; Ctrl-C again does not wait for it");
     })

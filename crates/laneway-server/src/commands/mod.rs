@@ -20,5 +20,6 @@ mod stream;
 mod tail;
 mod verify;
 mod watch;
+mod work;
 
 pub(crate) use run::run;

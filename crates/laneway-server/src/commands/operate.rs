@@ -1,10 +1,10 @@
-//! Commands that are over soon: those that ask a server or look at this machine. A signal ends them at once.
+//! Commands that ask a server, work for it, or look at this machine. A signal ends them, most of them at once.
 
 use clap::CommandFactory as _;
 use laneway_client::Client;
 use tokio::sync::oneshot;
 
-use super::{bench, dead, doctor, event, job, lane, processor, send, store, stream, tail, verify};
+use super::{bench, dead, doctor, event, job, lane, processor, send, store, stream, tail, verify, work};
 use crate::args::{Args, Common, Operation, StreamVerb};
 use crate::connection::connect;
 use crate::exit::{Exit, Fault};
@@ -28,14 +28,15 @@ pub(super) fn run(command: Operation) -> Result<(), Fault> {
     ended
 }
 
-/// Sending hears of the signal itself, because it has to tell how to go on; everything else just ends.
+/// Sending hears of the signal itself, because it has to tell how to go on, and a worker, because it finishes what it has;
+/// everything else just ends.
 async fn until_signal(command: Operation, end: End) -> Result<(), Fault> {
-    let sends = match &command {
-        Operation::Send(_) => true,
+    let hears = match &command {
+        Operation::Send(_) | Operation::Work(_) => true,
         Operation::Stream(args) => matches!(args.verb, StreamVerb::Send(_)),
         _ => false,
     };
-    if sends {
+    if hears {
         return one(command, end).await;
     }
     let (_kept, never) = oneshot::channel();
@@ -90,6 +91,7 @@ async fn one(command: Operation, end: End) -> Result<(), Fault> {
                 None => job::why(&client, writer, &args.what).await,
             }
         }
+        Operation::Work(args) => work::run(args, end).await,
         Operation::Store(args) => store::run(args.output, args.verb).await,
         Operation::Doctor(args) => doctor::run(args).await,
         Operation::Bench(args) => bench::run(args).await,

@@ -9,6 +9,7 @@ use super::{config, dev, operate, serve};
 use crate::args::{Args, Command, ServeArgs};
 use crate::exit::{Exit, Fault};
 use crate::http::chain;
+use crate::logs;
 use crate::settings::{Dev, Environment, Faults, Loaded, Sources, load};
 use crate::signals::Signals;
 use crate::telemetry;
@@ -45,7 +46,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
         Checked::Dev(_) => LevelFilter::WARN,
         Checked::Serve(loaded) => loaded.settings.log.level,
     };
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level).with_ansi(false).init();
+    logs::begin(level);
     if let Err(error) = telemetry::install() {
         complain(&format!("metrics cannot be kept: {error}"));
         return ExitCode::FAILURE;

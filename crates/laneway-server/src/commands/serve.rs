@@ -3,7 +3,7 @@
 use laneway::Laneway;
 
 use super::run::CommandError;
-use crate::declare::declare;
+use crate::declare::{check_choice, declare};
 use crate::file_limit;
 use crate::http::{Gate, Hosts, Mode};
 use crate::listen::{self, Patience, Tls};
@@ -27,14 +27,15 @@ pub(super) async fn run(settings: Settings, end: End) -> Result<(), CommandError
     if mode == Mode::ReadWrite {
         let engine = app.engine();
         engine.start_reports().await?;
+        check_choice(engine, &settings).await?;
         declare(engine, &settings).await?;
-        resume_pull(engine).await?;
+        resume_pull(engine, &settings.node).await?;
         engine.start_upkeep();
     }
     let reload = Reload::new(book, tls)?;
     say(format_args!("ready {}://{}", door.scheme(), door.address()?));
     tokio::select! {
-        () = serve(door, gate, app, async { drop(end.await) }) => {}
+        () = serve(door, gate, app, settings.node, async { drop(end.await) }) => {}
         () = reload.whenever_asked() => {}
     }
     Ok(())

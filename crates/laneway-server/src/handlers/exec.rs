@@ -42,6 +42,16 @@ impl Exec {
         find_program(&command)?;
         Ok(Self(Arc::new(Inner { command, timeout })))
     }
+
+    /// Runs one event.
+    pub(super) async fn run(
+        &self,
+        facts: &Facts,
+        data: Bytes,
+        cancelled: impl Future<Output = ()>,
+    ) -> LaneAnswer {
+        self.0.run(facts, data, cancelled).await
+    }
 }
 
 /// Refuses a command whose program is not there.

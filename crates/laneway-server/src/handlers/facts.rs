@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use laneway::core::{Key, Ref};
 use laneway::engine::handler::{LaneRun, Run};
+use laneway_client::wire::Claim;
 
 /// What a handler is told about its event.
 #[derive(Debug, Clone)]
@@ -36,6 +37,24 @@ impl Facts {
             attempt: lane.attempt,
             fence: lane.fence.to_string(),
         }
+    }
+
+    /// Those of the first event of a claim.
+    pub(super) fn of_claim(claim: &Claim) -> Result<Self, String> {
+        let event = claim.events.first().ok_or("the claim has no event")?;
+        let coded = claim.key_b64.as_ref().map(|coded| STANDARD.decode(coded)).transpose();
+        let key = coded.map_err(|error| format!("key_b64: {error}"))?;
+        let key = key.or_else(|| claim.key.clone().map(String::into_bytes));
+        Ok(Self {
+            reference: event.reference.clone(),
+            id: event.id,
+            prev: event.prev,
+            seq: event.seq,
+            key: key.map(Key::new).transpose().map_err(|refusal| refusal.to_string())?,
+            kind: event.kind.clone().unwrap_or_default(),
+            attempt: claim.attempt,
+            fence: claim.fence.clone(),
+        })
     }
 
     /// As variables of a process.

@@ -18,7 +18,8 @@ pub(super) async fn nodes(State(node): State<Node>) -> Result<Json<wire::Nodes>>
     let view = wire::NodeView {
         node: birth.token.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        roles: vec!["all".to_owned()],
+        roles: vec![node.duties().role.word().to_owned()],
+        tags: node.duties().tags.clone(),
         processors: processors.map(|view| view.name).collect(),
         started_at: convert::date_of(birth.at),
         uptime_seconds: seam::steady().since(birth.steady).as_secs(),

@@ -20,6 +20,7 @@ use super::code::Code;
 use super::error::{Failure, Result};
 use super::matching::{Wanted, tag};
 use super::{body, wire as convert};
+use crate::duties::Runner;
 use crate::node::{Node, PULL};
 
 /// How long runs may take to finish when their processor is changed or removed.
@@ -80,7 +81,7 @@ pub(super) async fn put(
     }
     let status = match there {
         None => {
-            node.engine().process_at_desk_as(registration).await?;
+            offer(&node, registration).await?;
             StatusCode::CREATED
         }
         Some(there) => {
@@ -129,9 +130,19 @@ async fn change(node: &Node, there: &ProcessorView, registration: Registration) 
         ));
     }
     if !there.runs_here {
-        node.engine().process_at_desk_as(registration).await?;
+        offer(node, registration).await?;
     } else if stored.settings != registration.settings {
         node.engine().change_processor(registration, DRAIN).await?;
+    }
+    Ok(())
+}
+
+/// Lets remote workers claim here, unless that is for other processes: then it is only written down.
+async fn offer(node: &Node, registration: Registration) -> Result<()> {
+    if node.duties().runs(&registration.name, Runner::Workers) {
+        node.engine().process_at_desk_as(registration).await?;
+    } else {
+        node.engine().register(&registration).await?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use super::http::Http;
 use super::listen;
 use super::sections::{Processor, Schedule, Stream};
 use crate::access::Secret;
+use crate::duties::{Duties, Role};
 
 /// Settings that can be used.
 #[derive(Debug, PartialEq)]
@@ -15,6 +16,8 @@ pub(crate) struct Settings {
     pub(crate) store: Store,
     /// `[http]`.
     pub(crate) http: Http,
+    /// `[node]`.
+    pub(crate) node: Duties,
     /// `[log]`.
     pub(crate) log: Log,
     /// `[[stream]]`.
@@ -47,6 +50,7 @@ impl Settings {
         Self {
             store: Store { url: String::new(), namespace: String::new() },
             http: Http::on(String::new()),
+            node: Duties::all(),
             log: Log { level: LevelFilter::OFF },
             streams: Vec::new(),
             processors: Vec::new(),
@@ -349,6 +353,39 @@ pub(crate) const TABLE: &[Setting] = &[
             read: |to, value| put(&mut to.http.patience.idle, length(value)),
         },
         flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "node.role",
+            form: Form::Choice(&["all", "api", "engine"]),
+            default: Some("all"),
+            about: "What this process is for: `api` answers calls and remote workers and runs no handler, `engine` runs handlers. Both need a store that several processes share; `file:` and `memory:` have `all` only.",
+            read: |to, value| put(&mut to.node.role, choice(value, &Role::WORDS)),
+        },
+        flag: Some("role"),
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "node.processors",
+            form: Form::List("NAME"),
+            default: None,
+            about: "The only processors that are run here, of the file and of the store; the others are left alone. Default: all.",
+            read: |to, value| put(&mut to.node.processors, list(value)),
+        },
+        flag: Some("processor"),
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "node.tags",
+            form: Form::List("TAG"),
+            default: None,
+            about: "What people know this process by; `GET /v1/nodes` shows it. Default: none.",
+            read: |to, value| put(&mut to.node.tags, list(value)),
+        },
+        flag: Some("tag"),
         shown: Shown::Whole,
     },
     Setting {

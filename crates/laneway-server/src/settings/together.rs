@@ -1,6 +1,7 @@
 //! What settings mean together: faults that no setting has alone.
 
 use super::table::Settings;
+use crate::duties::Role;
 
 /// What is wrong with settings that are each fine.
 pub(super) fn faults(settings: &Settings) -> Vec<String> {
@@ -10,6 +11,14 @@ pub(super) fn faults(settings: &Settings) -> Vec<String> {
         faults.push(format!(
             "store.namespace {namespace:?}: a file: or memory: store holds one application, named \"laneway\"; give \
              another application a folder of its own"
+        ));
+    }
+    let role = settings.node.role;
+    if role != Role::All && is_single(url) {
+        faults.push(format!(
+            "node.role {:?}: a file: or memory: store is for one process, so its role must be \"all\"; roles apart need a \
+             store that several processes share",
+            role.word()
         ));
     }
     let http = &settings.http;

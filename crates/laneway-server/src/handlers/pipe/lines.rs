@@ -45,7 +45,7 @@ pub(super) fn question(claim: &str, run: &Run, lane: &LaneRun) -> Vec<u8> {
 }
 
 /// As one line: JSON may have line breaks inside, if its sender wrote it so.
-fn as_line(said: &impl Serialize) -> Vec<u8> {
+pub(super) fn as_line(said: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(said).expect("names and JSON are JSON");
     line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
     line.push(b'\n');

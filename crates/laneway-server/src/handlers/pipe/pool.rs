@@ -7,6 +7,7 @@ use std::time::Duration;
 use laneway::Steady;
 use laneway::core::period;
 use laneway::engine::handler::{Handler, LaneAnswer, LaneRun, Retry, Run, Running};
+use laneway_client::wire::{Claim, Settlement};
 use parking_lot::Mutex;
 
 use super::kept::Kept;
@@ -47,6 +48,16 @@ impl Pipe {
         let (free, deaths, number) = (Mutex::default(), Mutex::default(), AtomicU64::new(1));
         Ok(Self(Arc::new(Pool { command, timeout, free, deaths, number })))
     }
+
+    /// Runs what a remote worker claimed; an error says why there is no answer.
+    pub(in crate::handlers) async fn settle(
+        &self,
+        claim: &Claim,
+        cancelled: impl Future<Output = ()>,
+    ) -> Result<Settlement, String> {
+        let read = |line: &[u8]| lines::settlement(line, &claim.claim);
+        self.0.exchange(&lines::as_line(claim), cancelled, read).await
+    }
 }
 
 impl Handler for Pipe {
@@ -81,7 +92,12 @@ impl Pool {
         cancelled: impl Future<Output = ()>,
         read: impl FnOnce(&[u8]) -> Result<A, String>,
     ) -> Result<A, String> {
-        let process = self.process().await;
+        tokio::pin!(cancelled);
+        let process = tokio::select! {
+            biased;
+            process = self.process() => process,
+            () = &mut cancelled => return Err("stopped on request".to_owned()),
+        };
         let mut process = process.map_err(|error| format!("cannot start {:?}: {error}", self.command[0]))?;
         let timed_out = async {
             match self.timeout {
@@ -95,7 +111,7 @@ impl Pool {
                 Ok(line) => read(&line).map_err(|wrong| format!("its answer is no settlement: {wrong}")),
                 Err(silence) => Err(silence.words()),
             },
-            () = cancelled => Err("stopped on request".to_owned()),
+            () = &mut cancelled => Err("stopped on request".to_owned()),
             () = timed_out => Err(format!("timed out after {}", period::text(self.timeout.unwrap_or_default()))),
         };
         if answered.is_ok() {

@@ -11,6 +11,7 @@ mod schedule;
 mod settle;
 mod stream;
 mod time;
+mod wall;
 
 pub(super) use laneway::core::period::text as length_text;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use laneway::Timestamp;
 use laneway::core::{Due, period};
 
+use super::wall;
 use crate::http::error::{Failure, Result};
-use crate::seam;
 
 /// A length of time by its text.
 pub(crate) fn length(field: &str, text: &str) -> Result<Duration> {
@@ -32,7 +32,7 @@ pub(crate) fn date_of(at: Timestamp) -> String {
 pub(crate) fn due(due: Due) -> Timestamp {
     match due {
         Due::Calendar(at) => at,
-        Due::Steady(at) => seam::now().after(at.since(seam::steady())),
+        Due::Steady(at) => wall::date(at),
     }
 }
 
