@@ -20,7 +20,7 @@ pub(crate) enum JobVerb {
     /// Show a job as it stands.
     #[command(visible_alias = "show")]
     Get(JobName),
-    /// List jobs, newest first.
+    /// List jobs.
     #[command(visible_alias = "list")]
     Ls(JobList),
     /// Wait for the end of a job.
