@@ -6,6 +6,7 @@ use clap::{Args as ClapArgs, Subcommand};
 use clap_complete::Shell;
 
 use super::common::{Common, OutputArgs, ServerArgs};
+use crate::settings::Flags;
 
 /// Arguments of `laneway event`.
 #[derive(Debug, ClapArgs)]
@@ -97,15 +98,9 @@ pub(crate) struct BenchArgs {
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) common: Common,
-    /// File with settings, as `laneway serve` would read it.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Store to look at [default: as the settings say].
-    #[arg(long, value_name = "URL")]
-    pub(crate) store: Option<String>,
-    /// Address that a server would listen on [default: as the settings say].
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub(crate) listen: Option<String>,
+    /// As `laneway serve` would have them.
+    #[command(flatten)]
+    pub(crate) flags: Flags,
 }
 
 /// Arguments of `laneway completions`.

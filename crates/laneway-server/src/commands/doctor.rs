@@ -15,7 +15,7 @@ use crate::connection::connect;
 use crate::exit::{Exit, Fault};
 use crate::output::{Cell, Column, Row, Writer, grouped};
 use crate::seam;
-use crate::settings::{Environment, Faults, Flags, Sources, load};
+use crate::settings::{Environment, Faults, Sources, load};
 
 /// Open files below which many connections cannot be served.
 const FILES_WANTED: u64 = 4_096;
@@ -78,8 +78,7 @@ pub(super) async fn run(args: DoctorArgs) -> Result<(), Fault> {
     let writer = Writer::new(args.common.output);
     let client = connect(&args.common.server)?.with_timeout(PATIENCE);
     let mut findings = vec![files()];
-    let flags = Flags::of_places(args.config, args.store, args.listen);
-    match load(&Sources { flags, environment: Environment::of_process() }) {
+    match load(&Sources { flags: args.flags, environment: Environment::of_process() }) {
         Err(Faults(faults)) => {
             findings.extend(faults.into_iter().map(|fault| Finding::fail("settings", fault, "correct it")));
         }

@@ -5,7 +5,8 @@ use laneway_client::Client;
 use tokio::sync::oneshot;
 
 use super::{
-    bench, cluster, dead, doctor, event, job, lane, processor, schedule, send, store, stream, tail, verify, work,
+    bench, cluster, dead, doctor, event, job, lane, processor, schedule, send, store, stream, tail, verify,
+    work,
 };
 use crate::args::{Args, Common, Operation, StreamVerb, WhyArgs};
 use crate::connection::connect;

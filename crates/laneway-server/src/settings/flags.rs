@@ -18,15 +18,6 @@ pub(crate) struct Flags {
 
 const CONFIG: &str = "config";
 
-impl Flags {
-    /// Those of a command that has some of the flags only: where the file, the store and the listener are.
-    pub(crate) fn of_places(config: Option<PathBuf>, store: Option<String>, listen: Option<String>) -> Self {
-        let given = [("store.url", store), ("http.listen", listen)];
-        let given = given.into_iter().filter_map(|(path, value)| Some((path, value?)));
-        Self { given: given.collect(), config }
-    }
-}
-
 fn with_flag() -> impl Iterator<Item = (&'static Setting, &'static str)> {
     TABLE.iter().filter_map(|setting| Some((setting, setting.flag?)))
 }
