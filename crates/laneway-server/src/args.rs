@@ -1,5 +1,6 @@
 //! Arguments as they were typed. What they mean, and what is wrong with them, is said in `settings`.
 
+mod cluster;
 mod common;
 mod dead;
 mod job;
@@ -9,6 +10,7 @@ mod operation;
 mod processor;
 #[cfg(test)]
 mod reference;
+mod schedule;
 mod stream;
 mod work;
 
@@ -17,15 +19,17 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 use crate::exit::EXIT_CODES;
 use crate::settings::Flags;
 
+pub(crate) use cluster::{ClusterVerb, LeaseVerb, NodeVerb};
 pub(crate) use common::{Color, Common, Consent, Form, OutputArgs, ServerArgs, WatchArgs};
-pub(crate) use dead::{DeadChoice, DeadList, DeadPick, DeadVerb, RedriveToArg};
-pub(crate) use job::{JobCancel, JobSubmit, JobVerb};
+pub(crate) use dead::{DeadChoice, DeadExport, DeadList, DeadPick, DeadVerb, RedriveToArg};
+pub(crate) use job::{JobCancel, JobList, JobRemove, JobSubmit, JobVerb, WhyArgs};
 pub(crate) use lane::{LaneList, LanePick, LaneStatusArg, LaneVerb};
 pub(crate) use local::{BenchArgs, DoctorArgs, EventVerb, StoreVerb};
 pub(crate) use operation::Operation;
 pub(crate) use processor::{
     OnFailureArg, PolicyArgs, ProcessorCreate, ProcessorEdit, ProcessorReset, ProcessorVerb,
 };
+pub(crate) use schedule::{ScheduleAdd, ScheduleVerb};
 pub(crate) use stream::{
     Kept, ModeArg, SendArgs, StreamCreate, StreamEdit, StreamVerb, TailArgs, TailFrom, VerifyArgs,
 };

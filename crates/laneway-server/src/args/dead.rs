@@ -1,5 +1,7 @@
 //! `laneway dead …`: dead letters.
 
+use std::path::PathBuf;
+
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 use super::common::{Common, Consent, WatchArgs};
@@ -22,6 +24,8 @@ pub(crate) enum DeadVerb {
     Redrive(DeadRedrive),
     /// Forget dead letters for good.
     Discard(DeadDiscard),
+    /// Write dead letters with their payloads as JSON lines.
+    Export(DeadExport),
 }
 
 /// Which dead letters.
@@ -81,4 +85,13 @@ pub(crate) enum RedriveToArg {
     Place,
     /// The end of the lane, as a copy.
     Tail,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DeadExport {
+    #[command(flatten)]
+    pub(crate) pick: DeadPick,
+    /// File to write; it must not exist [default: stdout].
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::common::Common;
+use super::common::{Common, Consent, WatchArgs};
 
 /// Arguments of `laneway job`.
 #[derive(Debug, ClapArgs)]
@@ -20,10 +20,20 @@ pub(crate) enum JobVerb {
     /// Show a job as it stands.
     #[command(visible_alias = "show")]
     Get(JobName),
+    /// List jobs.
+    #[command(visible_alias = "list")]
+    Ls(JobList),
     /// Wait for the end of a job.
     Wait(JobWait),
     /// Ask for jobs to be cancelled.
     Cancel(JobCancel),
+    /// Run an ended job again, as a new job.
+    Retry(JobRetry),
+    /// Print the result of a job and let it be forgotten soon.
+    Take(JobName),
+    /// Forget the ends of jobs.
+    #[command(visible_alias = "remove")]
+    Rm(JobRemove),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -80,13 +90,58 @@ pub(crate) struct JobWait {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct JobList {
+    /// Only of this stream.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) stream: Option<String>,
+    /// Only of this status, such as waiting or failed.
+    #[arg(long, value_name = "STATUS")]
+    pub(crate) status: Option<String>,
+    /// Only of this lane; needs --stream.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    /// Only of this type.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) kind: Option<String>,
+    /// Only of those that were submitted together.
+    #[arg(long, value_name = "BATCH")]
+    pub(crate) batch: Option<String>,
+    /// Only those accepted since this date, or within this time, such as 1h.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// At most so many.
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct JobCancel {
+    /// Ids of jobs.
+    #[arg(required_unless_present = "batch")]
+    pub(crate) jobs: Vec<String>,
+    /// All that were submitted together.
+    #[arg(long, value_name = "BATCH", conflicts_with = "jobs")]
+    pub(crate) batch: Option<String>,
+    /// Wait for the end, at most so long.
+    #[arg(long, value_name = "LENGTH", num_args = 0..=1, require_equals = true, default_missing_value = "30s", conflicts_with = "batch")]
+    pub(crate) wait: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct JobRetry {
+    /// Id of the job.
+    pub(crate) job: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct JobRemove {
     /// Ids of jobs.
     #[arg(required = true)]
     pub(crate) jobs: Vec<String>,
-    /// Wait for the end, at most so long.
-    #[arg(long, value_name = "LENGTH", num_args = 0..=1, require_equals = true, default_missing_value = "30s")]
-    pub(crate) wait: Option<String>,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
 }
 
 /// Arguments of `laneway why`.

@@ -2,12 +2,14 @@
 
 use clap::{Args as ClapArgs, Subcommand};
 
+use super::cluster::{ClusterArgs, LeaseArgs, NodeArgs};
 use super::common::Common;
 use super::dead::DeadArgs;
 use super::job::{JobArgs, WhyArgs};
 use super::lane::LaneArgs;
 use super::local::{BenchArgs, CompletionsArgs, DoctorArgs, EventArgs, StoreArgs};
 use super::processor::ProcessorArgs;
+use super::schedule::ScheduleArgs;
 use super::stream::{SendArgs, StreamArgs, TailArgs, VerifyArgs};
 use super::work::WorkArgs;
 
@@ -25,10 +27,18 @@ pub(crate) enum Operation {
     Processor(ProcessorArgs),
     /// Dead letters: events that were given up and are kept aside.
     Dead(DeadArgs),
+    /// Schedules: events by the clock.
+    Schedule(ScheduleArgs),
     /// Say in one sentence why a job or a lane waits.
     Why(WhyArgs),
     /// Run a command for the events of a processor, from any machine.
     Work(WorkArgs),
+    /// Nodes that work on the store.
+    Node(NodeArgs),
+    /// Leases that nodes hold.
+    Lease(LeaseArgs),
+    /// The cluster as a whole.
+    Cluster(ClusterArgs),
     /// Stores on this machine: check, copy, back up.
     Store(StoreArgs),
     /// Look whether everything here is fit to run a server.

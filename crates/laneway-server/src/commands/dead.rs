@@ -1,15 +1,18 @@
 //! `laneway dead …`: dead letters.
 
-use laneway_client::wire::{
-    DeadAnswer, DeadAnswers, DeadFilter, DeadLetter, DeadLetters, DeadRequest, RedriveTo,
-};
-use laneway_client::{Client, Method};
+use std::fs::File;
+use std::io::Write;
 
-use super::paths::with_query;
+use laneway_client::Client;
+use laneway_client::wire::{DeadAnswer, DeadAnswers, DeadFilter, DeadLetter, DeadRequest, RedriveTo};
+
 use super::watch::watched;
-use crate::args::{DeadChoice, DeadList, DeadPick, DeadVerb, RedriveToArg};
+use crate::args::{DeadChoice, DeadExport, DeadList, DeadPick, DeadVerb, RedriveToArg};
 use crate::exit::{Exit, Fault};
 use crate::output::{Cell, Column, Row, Writer, agree, grouped, key_of};
+
+/// Dead letters of one call.
+const PAGE: usize = 1_000;
 
 pub(super) async fn run(client: &Client, writer: Writer, verb: DeadVerb) -> Result<(), Fault> {
     match verb {
@@ -22,6 +25,7 @@ pub(super) async fn run(client: &Client, writer: Writer, verb: DeadVerb) -> Resu
             let request = DeadRequest { to: Some(to), ..request(&args.choice)? };
             decide(client, writer, Verb::Redrive, &args.choice, request).await
         }
+        DeadVerb::Export(args) => export(client, writer, args).await,
         DeadVerb::Discard(args) => {
             let request = request(&args.choice)?;
             decide(client, writer, Verb::Discard, &args.choice, request).await
@@ -123,22 +127,53 @@ async fn decide(
 }
 
 async fn list(client: &Client, writer: Writer, args: &DeadList) -> Result<(), Fault> {
-    let limit = args.limit.to_string();
-    let pick = &args.pick;
-    let path = with_query(
-        "/v1/dead-letters",
-        &[
-            ("stream", pick.stream.as_deref()),
-            ("processor", pick.processor.as_deref()),
-            ("key", pick.key.as_deref()),
-            ("limit", Some(&limit)),
-        ],
-    );
-    let found: DeadLetters = client.send(Method::GET, &path, &[], None).await?.read()?;
-    writer.list(&found.items, "no dead letters")?;
-    if found.next.is_some() {
+    let (found, more) = found(client, &args.pick, args.limit).await?;
+    writer.list(&found, "no dead letters")?;
+    if more {
         writer.remark(format_args!("there are more; raise --limit ({})", args.limit));
     }
+    Ok(())
+}
+
+/// At most so many, page by page, and whether there are more.
+async fn found(client: &Client, pick: &DeadPick, limit: usize) -> Result<(Vec<DeadLetter>, bool), Fault> {
+    let (mut found, mut cursor) = (Vec::new(), None::<String>);
+    loop {
+        let page = client
+            .dead_letters(&filter(pick), cursor.as_deref(), (limit - found.len()).clamp(1, PAGE))
+            .await?;
+        found.extend(page.items);
+        cursor = page.next;
+        if cursor.is_none() || found.len() >= limit {
+            return Ok((found, cursor.is_some()));
+        }
+    }
+}
+
+/// All of them as JSON lines, a page at a time.
+async fn export(client: &Client, writer: Writer, args: DeadExport) -> Result<(), Fault> {
+    let mut out: Box<dyn Write> = match &args.file {
+        Some(path) => Box::new(
+            File::create_new(path)
+                .map_err(|error| Fault::usage(format!("--file {}: {error}", path.display())))?,
+        ),
+        None => Box::new(std::io::stdout()),
+    };
+    let (mut count, mut cursor) = (0_u64, None::<String>);
+    loop {
+        let page = client.dead_letters(&filter(&args.pick), cursor.as_deref(), PAGE).await?;
+        for letter in &page.items {
+            let line = serde_json::to_string(letter).map_err(Fault::internal)?;
+            writeln!(out, "{line}").map_err(|error| Fault::failed(format!("cannot write: {error}")))?;
+            count += 1;
+        }
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    out.flush().map_err(|error| Fault::failed(format!("cannot write: {error}")))?;
+    writer.remark(format_args!("{} dead letters written", grouped(count)));
     Ok(())
 }
 

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use laneway_client::wire::{Job, JobDraft, json};
+use laneway_client::wire::{Job, JobDraft, JobFilter, JobsNamed, json};
 use laneway_client::{Client, Submission};
 
 use super::send::payload;
-use super::watch::length;
-use crate::args::{JobCancel, JobSubmit, JobVerb};
+use super::watch::{length, watched};
+use crate::args::{JobCancel, JobList, JobRemove, JobSubmit, JobVerb};
 use crate::exit::{Exit, Fault};
-use crate::output::{Cell, Detail, Writer, key_of};
+use crate::output::{Cell, Column, Detail, Row, Writer, agree, grouped, key_of};
 use crate::seam;
 use crate::terminal::{remark, say};
 
@@ -24,6 +24,15 @@ pub(super) async fn run(client: &Client, writer: Writer, verb: JobVerb) -> Resul
             let job = ended(client, &args.job, length("--timeout", &args.timeout)?).await?;
             told(writer, &job)
         }
+        JobVerb::Ls(args) => watched(writer, &args.watch, async || list(client, writer, &args).await).await,
+        JobVerb::Retry(args) => match client.retry_job(&args.job, None).await? {
+            Submission::Settled(job) => told(writer, &job),
+            Submission::Accepted(receipt) => {
+                writer.done(format!("job {} is {}", receipt.id, receipt.status), &receipt, &receipt.id)
+            }
+        },
+        JobVerb::Take(name) => told(writer, &client.take_job(&name.job).await?),
+        JobVerb::Rm(args) => remove(client, writer, args).await,
         JobVerb::Cancel(args) => cancel(client, writer, args).await,
     }
 }
@@ -109,6 +118,15 @@ fn told(writer: Writer, job: &Job) -> Result<(), Fault> {
 
 async fn cancel(client: &Client, writer: Writer, args: JobCancel) -> Result<(), Fault> {
     let wait = args.wait.as_deref().map(|text| length("--wait", text)).transpose()?;
+    if let Some(batch) = args.batch {
+        let named = JobsNamed { batch: Some(batch.clone()), ..JobsNamed::default() };
+        let answer = client.cancel_jobs(&named, None).await?;
+        return writer.done(
+            format!("{} jobs of {batch} are asked to stop", grouped(answer.count)),
+            &answer,
+            answer.count,
+        );
+    }
     let mut first_fault = None;
     for id in &args.jobs {
         match client.cancel(id, wait).await {
@@ -123,6 +141,89 @@ async fn cancel(client: &Client, writer: Writer, args: JobCancel) -> Result<(), 
         }
     }
     first_fault.map_or(Ok(()), Err)
+}
+
+/// Jobs that fit, page by page.
+async fn list(client: &Client, writer: Writer, args: &JobList) -> Result<(), Fault> {
+    let mut filter = JobFilter {
+        stream: args.stream.clone(),
+        status: args.status.clone(),
+        key: args.key.as_ref().map(|key| key.clone().into_bytes()),
+        kind: args.kind.clone(),
+        batch: args.batch.clone(),
+        since: args.since.as_deref().map(since),
+        cursor: None,
+        limit: Some(args.limit.clamp(1, 1_000)),
+    };
+    let mut found = Vec::new();
+    loop {
+        let page = client.jobs(&filter).await?;
+        found.extend(page.items);
+        filter.cursor = page.next;
+        if filter.cursor.is_none() || found.len() >= args.limit {
+            break;
+        }
+    }
+    let more = filter.cursor.is_some() || found.len() > args.limit;
+    found.truncate(args.limit);
+    writer.list(&found, "no such jobs")?;
+    if more {
+        writer.remark(format_args!("there are more; raise --limit ({})", args.limit));
+    }
+    Ok(())
+}
+
+/// A date: what was typed, or so long ago.
+fn since(text: &str) -> String {
+    let Some(length) = laneway::core::period::parse(text) else { return text.to_owned() };
+    let then = seam::now().0.saturating_sub(u64::try_from(length.as_micros()).unwrap_or(u64::MAX));
+    let date = i64::try_from(then).ok().and_then(|then| jiff::Timestamp::from_microsecond(then).ok());
+    date.map_or_else(|| text.to_owned(), |date| date.to_string())
+}
+
+async fn remove(client: &Client, writer: Writer, args: JobRemove) -> Result<(), Fault> {
+    let what = format!("forget the ends of {} jobs", grouped(args.jobs.len() as u64));
+    if args.consent.dry_run {
+        let mut found = Vec::new();
+        for id in &args.jobs {
+            found.push(client.job(id, None).await?);
+        }
+        writer.list(&found, "")?;
+        writer.remark(format_args!("would {what}"));
+        return Ok(());
+    }
+    agree(args.consent, &what)?;
+    for id in &args.jobs {
+        client.delete_job(id).await?;
+        writer.done(format!("job {id} is forgotten"), &serde_json::json!({"id": id}), id)?;
+    }
+    Ok(())
+}
+
+impl Row for Job {
+    const COLUMNS: &'static [Column] = &[
+        Column::left("JOB"),
+        Column::left("STATUS"),
+        Column::left("STREAM").cut(),
+        Column::left("KEY").cut(),
+        Column::right("TRIES"),
+        Column::left("CREATED"),
+    ];
+
+    fn id(&self) -> String {
+        self.id.clone()
+    }
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![
+            Cell::Text(self.id.clone()),
+            Cell::status(&self.status),
+            Cell::Text(self.stream.clone()),
+            key_of(self.key.as_deref(), self.key_b64.as_deref()),
+            Cell::Number(self.attempt.into()),
+            Cell::Time(self.created_at.clone()),
+        ]
+    }
 }
 
 /// One sentence.

@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod bench;
+mod cluster;
 mod config;
 mod dead;
 mod dev;
@@ -10,9 +11,9 @@ mod job;
 mod lane;
 mod measure;
 mod operate;
-mod paths;
 mod processor;
 mod run;
+mod schedule;
 mod send;
 mod serve;
 mod store;

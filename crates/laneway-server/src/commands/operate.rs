@@ -4,8 +4,11 @@ use clap::CommandFactory as _;
 use laneway_client::Client;
 use tokio::sync::oneshot;
 
-use super::{bench, dead, doctor, event, job, lane, processor, send, store, stream, tail, verify, work};
-use crate::args::{Args, Common, Operation, StreamVerb};
+use super::{
+    bench, cluster, dead, doctor, event, job, lane, processor, schedule, send, store, stream, tail, verify,
+    work,
+};
+use crate::args::{Args, Common, Operation, StreamVerb, WhyArgs};
 use crate::connection::connect;
 use crate::exit::{Exit, Fault};
 use crate::output::Writer;
@@ -60,6 +63,22 @@ async fn one(command: Operation, end: End) -> Result<(), Fault> {
             let (client, writer) = begin(&short.common)?;
             tail::run(&client, writer, short.args).await
         }
+        Operation::Schedule(args) => {
+            let (client, writer) = begin(&args.common)?;
+            schedule::run(&client, writer, args.verb).await
+        }
+        Operation::Node(args) => {
+            let (client, writer) = begin(&args.common)?;
+            cluster::node(&client, writer, args.verb).await
+        }
+        Operation::Lease(args) => {
+            let (client, writer) = begin(&args.common)?;
+            cluster::lease(&client, writer, args.verb).await
+        }
+        Operation::Cluster(args) => {
+            let (client, writer) = begin(&args.common)?;
+            cluster::cluster(&client, writer, args.verb).await
+        }
         Operation::Verify(short) => {
             let (client, writer) = begin(&short.common)?;
             verify::run(&client, writer, short.args).await
@@ -84,22 +103,29 @@ async fn one(command: Operation, end: End) -> Result<(), Fault> {
             let (client, writer) = begin(&args.common)?;
             dead::run(&client, writer, args.verb).await
         }
-        Operation::Why(args) => {
-            let (client, writer) = begin(&args.common)?;
-            match &args.key {
-                Some(key) => lane::why(&client, writer, &args.what, key, args.processor.as_deref()).await,
-                None => job::why(&client, writer, &args.what).await,
-            }
-        }
+        Operation::Why(args) => why(args).await,
         Operation::Work(args) => work::run(args, end).await,
         Operation::Store(args) => store::run(args.output, args.verb).await,
         Operation::Doctor(args) => doctor::run(args).await,
         Operation::Bench(args) => bench::run(args).await,
         Operation::Completions(args) => {
-            let mut stdout = std::io::stdout().lock();
-            clap_complete::generate(args.shell, &mut Args::command(), "laneway", &mut stdout);
+            clap_complete::generate(
+                args.shell,
+                &mut Args::command(),
+                "laneway",
+                &mut std::io::stdout().lock(),
+            );
             Ok(())
         }
+    }
+}
+
+/// One reason: of a lane if a key is said, else of a job.
+async fn why(args: WhyArgs) -> Result<(), Fault> {
+    let (client, writer) = begin(&args.common)?;
+    match &args.key {
+        Some(key) => lane::why(&client, writer, &args.what, key, args.processor.as_deref()).await,
+        None => job::why(&client, writer, &args.what).await,
     }
 }
 

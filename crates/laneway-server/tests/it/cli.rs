@@ -2,6 +2,7 @@
 
 mod exits;
 mod following;
+mod listing;
 mod machine;
 mod nouns;
 mod sending;

@@ -86,6 +86,35 @@ async fn tls_with_a_token_opens_the_server_to_others_and_certificates_are_read_a
     program.stop().await;
 }
 
+/// The command line with certificates and a token from files; what is not allowed ends with its own code.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_trusts_its_own_authority_and_shows_its_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = ca();
+    std::fs::write(folder.path().join("authority.pem"), authority.pem()).unwrap();
+    certify(folder.path(), "server", &authority, &["127.0.0.1"]);
+    let token = Token::new("billing", "read");
+    write_private(&folder.path().join("tokens"), &token.line);
+    write_private(&folder.path().join("mine"), &token.secret);
+    let args = [&["--listen", "127.0.0.1:0", "--token-file", "tokens"], &TLS[..]].concat();
+    let mut program = Program::serve_as(folder.path(), &args, &[]).await;
+    program.keep_secret([token.secret.clone()]);
+    let asked = |more: &[&str], verb: &[&str]| {
+        let output = run(folder.path(), &[verb, &["--server", program.address()], more].concat());
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(!told.contains(&token.secret), "{told}");
+        (output.status.code().unwrap(), told)
+    };
+    let trusted = ["--ca-file", "authority.pem", "--token-file", "mine"];
+    assert_eq!(asked(&trusted, &["stream", "ls"]).0, 0);
+    let (code, told) = asked(&trusted, &["stream", "create", "mails"]);
+    assert!(code == 8 && told.contains("--token-file"), "{code}: {told}");
+    assert_eq!(asked(&trusted[..2], &["stream", "ls"]).0, 8, "without its token");
+    let (code, told) = asked(&trusted[2..], &["stream", "ls"]);
+    assert!(code == 6 && told.contains("--ca-file"), "{code}: {told}");
+    program.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_without_a_certificate_is_refused_where_callers_need_one() {
     let folder = tempfile::tempdir().unwrap();

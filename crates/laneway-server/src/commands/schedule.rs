@@ -1,0 +1,91 @@
+//! `laneway schedule …`.
+
+use laneway_client::Client;
+use laneway_client::wire::{Schedule, ScheduleSettings};
+
+use super::send::payload;
+use super::watch::watched;
+use crate::args::{ScheduleAdd, ScheduleVerb};
+use crate::exit::Fault;
+use crate::output::{Cell, Column, Row, Writer, agree};
+
+pub(super) async fn run(client: &Client, writer: Writer, verb: ScheduleVerb) -> Result<(), Fault> {
+    match verb {
+        ScheduleVerb::Ls(watch) => {
+            watched(writer, &watch, async || {
+                let nothing = "no schedules; make one: laneway schedule add NAME --stream STREAM --every 5m";
+                writer.list(&client.schedules().await?, nothing)
+            })
+            .await
+        }
+        ScheduleVerb::Add(args) => add(client, writer, args).await,
+        ScheduleVerb::Rm(args) => {
+            let schedule = client.schedule(&args.schedule).await?;
+            let what = format!("remove schedule {} of {}", schedule.name, schedule.settings.stream);
+            if args.consent.dry_run {
+                return writer.done(format!("would {what}"), &schedule, &schedule.name);
+            }
+            agree(args.consent, &what)?;
+            client.delete_schedule(&schedule.name).await?;
+            writer.done(format!("schedule {} is removed", schedule.name), &schedule, &schedule.name)
+        }
+        ScheduleVerb::Run(name) => {
+            let run = client.run_schedule(&name.schedule).await?;
+            writer.done(format!("schedule {} sent {}", name.schedule, run.reference), &run, &run.reference)
+        }
+    }
+}
+
+async fn add(client: &Client, writer: Writer, args: ScheduleAdd) -> Result<(), Fault> {
+    let data = args.data.as_deref().map(payload).transpose();
+    let settings = ScheduleSettings {
+        stream: args.stream,
+        cron: args.cron,
+        zone: args.time_zone,
+        every: args.every,
+        key: args.key,
+        kind: args.kind,
+        data: data.map_err(|wrong| Fault::usage(format!("--data: {wrong}")))?,
+        ..ScheduleSettings::default()
+    };
+    let schedule = client.put_schedule(&args.schedule, &settings).await?;
+    let next = schedule.next.first().map(|next| format!(", next at {next}")).unwrap_or_default();
+    writer.done(
+        format!("schedule {} sends to {}{next}", schedule.name, schedule.settings.stream),
+        &schedule,
+        &schedule.name,
+    )
+}
+
+impl Row for Schedule {
+    const COLUMNS: &'static [Column] = &[
+        Column::left("SCHEDULE").cut(),
+        Column::left("STREAM").cut(),
+        Column::left("TIMES"),
+        Column::left("ZONE"),
+        Column::left("NEXT"),
+        Column::left("LAST"),
+        Column::left("STATUS"),
+    ];
+
+    fn id(&self) -> String {
+        self.name.clone()
+    }
+
+    fn cells(&self) -> Vec<Cell> {
+        let times = self
+            .settings
+            .cron
+            .clone()
+            .or_else(|| self.settings.every.as_ref().map(|every| format!("every {every}")));
+        vec![
+            Cell::Text(self.name.clone()),
+            Cell::Text(self.settings.stream.clone()),
+            Cell::maybe(times),
+            Cell::maybe(self.settings.zone.clone()),
+            Cell::time(self.next.first().map(String::as_str)),
+            Cell::time(self.last_due_at.as_deref()),
+            if self.settings.paused { Cell::status("paused") } else { Cell::Text("active".to_owned()) },
+        ]
+    }
+}
