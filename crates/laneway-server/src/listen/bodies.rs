@@ -46,16 +46,16 @@ impl HttpBody for Arriving {
         let this = &mut *self;
         if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) {
             this.late = None;
-            this.line.enter(Phase::Working);
+            this.line.enter_with_body(Phase::Working);
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         let patience = this.patience;
         let late = this.late.get_or_insert_with(|| {
-            this.line.enter(Phase::Body);
+            this.line.enter_with_body(Phase::Body);
             Box::pin(seam::pass(patience))
         });
         ready!(late.as_mut().poll(context));
-        this.line.enter(Phase::Working);
+        this.line.enter_with_body(Phase::Working);
         Poll::Ready(Some(Err(BodyFault::Stalled(patience).into())))
     }
 
@@ -76,6 +76,7 @@ pub(super) struct Leaving {
 
 impl Leaving {
     pub(super) fn new(body: Body, line: Arc<Line>) -> Self {
+        line.enter(Phase::Answering);
         Self { body, line }
     }
 }

@@ -17,14 +17,18 @@ pub(super) enum Phase {
     Body,
     /// The caller waits for us.
     Working,
+    /// The answer is on its way, maybe while the body still comes: lines are answered one by one.
+    Answering,
 }
+
+const PHASE_BITS: u32 = 3;
 
 /// One connection, as whoever must choose between them sees it.
 ///
 /// Phase and time are one number, so that no reader sees the phase of one moment with the time of another.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// Milliseconds of the steady clock, and the phase in the two lowest bits.
+    /// Milliseconds of the steady clock, and the phase in the three lowest bits.
     now: AtomicU64,
     cut: Notify,
 }
@@ -39,7 +43,19 @@ impl Line {
 
     /// From now on this happens.
     pub(super) fn enter(&self, phase: Phase) {
-        self.now.store(steady_ms() << 2 | phase as u64, Ordering::Relaxed);
+        self.now.store(steady_ms() << PHASE_BITS | phase as u64, Ordering::Relaxed);
+    }
+
+    /// From now on a body is awaited, or it has come; that changes nothing while the answer is on its way.
+    pub(super) fn enter_with_body(&self, phase: Phase) {
+        if self.phase() != Phase::Answering {
+            self.enter(phase);
+        }
+    }
+
+    /// Whether the caller waits for us.
+    pub(super) fn is_ours(&self) -> bool {
+        matches!(self.phase(), Phase::Working | Phase::Answering)
     }
 
     /// Bytes came.
@@ -48,7 +64,7 @@ impl Line {
             Phase::Idle => self.enter(Phase::Head),
             Phase::Body => self.enter(Phase::Body),
             // A head must be whole in its time, however many bytes come one by one.
-            Phase::Head | Phase::Working => {}
+            Phase::Head | Phase::Working | Phase::Answering => {}
         }
     }
 
@@ -62,13 +78,14 @@ impl Line {
     /// What happens, and since when.
     pub(super) fn look(&self) -> (Phase, u64) {
         let now = self.now.load(Ordering::Relaxed);
-        let phase = match now & 3 {
+        let phase = match now & ((1 << PHASE_BITS) - 1) {
             0 => Phase::Head,
             1 => Phase::Idle,
             2 => Phase::Body,
-            _ => Phase::Working,
+            3 => Phase::Working,
+            _ => Phase::Answering,
         };
-        (phase, now >> 2)
+        (phase, now >> PHASE_BITS)
     }
 
     /// What happens.
@@ -99,10 +116,11 @@ mod tests {
     #[test]
     fn a_head_that_comes_byte_by_byte_gains_no_time_and_a_body_does() {
         let line = Line::new();
-        let at = |phase: Phase| line.now.store(7 << 2 | phase as u64, Ordering::Relaxed);
+        let at = |phase: Phase| line.now.store(7 << PHASE_BITS | phase as u64, Ordering::Relaxed);
         for (phase, after, keeps_its_time) in [
             (Phase::Head, Phase::Head, true),
             (Phase::Working, Phase::Working, true),
+            (Phase::Answering, Phase::Answering, true),
             (Phase::Idle, Phase::Head, false),
             (Phase::Body, Phase::Body, false),
         ] {
