@@ -43,6 +43,15 @@ fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
+/// What is to be pasted, with what it prints where the page says so.
+fn commands(blocks: &[Block]) -> Vec<(&str, Option<&str>)> {
+    let commands = blocks.iter().filter_map(|block| match block {
+        Block::Commands { text, output } => Some((text.as_str(), output.as_deref())),
+        Block::File { .. } => None,
+    });
+    commands.collect()
+}
+
 /// Whether a line is what was expected, with `…` for anything.
 fn is_like(line: &str, expected: &str) -> bool {
     let mut parts = expected.split('…');
@@ -88,13 +97,7 @@ async fn follow(name: &str) {
         }
     }
     let program = Program::serve_here(folder.path()).await;
-    let commands: Vec<(&str, Option<&str>)> = blocks
-        .iter()
-        .filter_map(|block| match block {
-            Block::Commands { text, output } => Some((text.as_str(), output.as_deref())),
-            Block::File { .. } => None,
-        })
-        .collect();
+    let commands = commands(&blocks);
     assert!(!commands.is_empty(), "{name} has no commands");
     let texts: Vec<&str> = commands.iter().map(|(text, _)| *text).collect();
     let printed = paste(folder.path(), program.address(), &texts);
@@ -142,6 +145,23 @@ async fn the_recipe_of_the_outbox_works() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_of_monitoring_works() {
     follow("operating/monitoring.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_backups_works_on_a_store_with_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve_here(folder.path()).await;
+    let send = "laneway stream create orders --partitions 2\nlaneway stream send orders --key ann 1 2";
+    paste(folder.path(), program.address(), &[send]);
+    program.stop().await;
+    let blocks = blocks(&page("operating/backup.md"));
+    let commands: Vec<&str> = commands(&blocks).into_iter().map(|(text, _)| text).collect();
+    paste(folder.path(), "http://127.0.0.1:9", &commands);
+    std::fs::write(folder.path().join("laneway.toml"), "[store]\nurl = \"file:./moved\"\n").unwrap();
+    let moved = Program::serve_here(folder.path()).await;
+    let told = paste(folder.path(), moved.address(), &["laneway lane get orders ann -o json"]);
+    assert!(told[0].contains("\"last_seq\": 2"), "{told:?}");
+    moved.stop().await;
 }
 
 #[test]
