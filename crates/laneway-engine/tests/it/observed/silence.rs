@@ -82,7 +82,6 @@ async fn no_key_and_no_payload_is_told_above_trace() {
     let lines = heard.lines();
     assert!(lines.iter().any(|line| line.level == Level::ERROR), "faults were told: {lines:?}");
     assert!(told.sum("laneway_faults_total", "run") > 0.0, "and counted");
-    assert!(heard.spans("process").iter().any(|span| span.field("error.type") == Some("panic")));
     let all = [heard.above(Level::TRACE), told.label_values()].concat();
     assert!(all.len() > 50, "much was told");
     let leaks: Vec<&String> = all.iter().filter(|text| text.contains("canary")).collect();
