@@ -4,7 +4,7 @@ use laneway_core::store::Receipt;
 use laneway_core::{Mode, Status, Terminal};
 use laneway_engine::ProcessorSettings;
 use laneway_engine::handler::{OnFailure, Policy};
-use laneway_engine::job::{JobError, Submit};
+use laneway_engine::job::{By, JobError, Retried, Submit};
 use laneway_engine::log::Appending;
 
 use crate::world::{World, draft};
@@ -95,4 +95,24 @@ async fn generation_that_was_done_is_superseded_also_after_a_restart() {
     again.process(settings()).await;
     let same = submit(&again, "pod", 5, "five once more").await;
     assert_eq!(again.settled(same).await.status(), Status::Ended(Terminal::Superseded));
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_job_that_runs_again_is_stale_once_there_is_a_newer_one() {
+    let mut world = World::new(Mode::Latest).await;
+    let policy = Policy { on_failure: OnFailure::Drop, ..Policy::default() };
+    world.process(ProcessorSettings { policy, ..ProcessorSettings::default() }).await;
+    let jobs = world.engine.jobs().clone();
+    let old = submit(&world, "pod", 1, "broken").await;
+    world.settled(old).await;
+    let Retried::Again(again) = jobs.retry(old, &By::default()).await.expect("it is the newest") else {
+        panic!("a new job")
+    };
+    assert_eq!(world.settled(again.id).await.status(), Status::Ended(Terminal::Failed), "it ran again");
+    assert_eq!(world.nexts(2).await, ["broken", "broken"]);
+    let newer = submit(&world, "pod", 2, "two").await;
+    world.settled(newer).await;
+    let refused = jobs.retry(old, &By::default()).await;
+    assert!(matches!(&refused, Err(JobError::NotMade(why)) if why.contains("generation")), "{refused:?}");
+    assert_eq!(world.nexts(1).await, ["two"]);
 }
