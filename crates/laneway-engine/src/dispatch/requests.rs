@@ -385,6 +385,10 @@ impl Seat {
 }
 
 /// The block of a lane that comes back into memory.
+            // Whoever was asked to stop for another reason ends by that one.
+            for lane in self.runs.values_mut().flat_map(|active| &mut active.lanes) {
+                lane.stop = lane.stop.or(Some(Stop::Reset));
+            }
 pub(super) fn running() -> Block {
     Block::Running { since: Timestamp(0), progress: Bytes::new() }
 }

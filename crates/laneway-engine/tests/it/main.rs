@@ -21,6 +21,8 @@ mod own_policy;
 mod processors;
 mod requests;
 mod redrive;
+mod requests;
+mod resets;
 mod schedules;
 mod seam;
 mod sidings;
