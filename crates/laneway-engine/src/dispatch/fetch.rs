@@ -31,8 +31,8 @@ const DUE_WITHIN: Duration = Duration::from_secs(24 * 3_600);
 /// When it is looked again for lanes that are due and were not loaded.
 const DUE_AGAIN: Duration = Duration::from_millis(10);
 
-/// Parked lanes that run again when a halt ends; the others need a resume of their own.
-const PARKED_MAX: usize = 1_000;
+/// Parked lanes that run again in one commit when a halt ends.
+pub(super) const PARKED_MAX: usize = 1_000;
 
 /// Dead letters read at a time, each with a payload of up to a megabyte.
 const DEAD_PAGE: usize = 32;
