@@ -90,6 +90,10 @@ impl World {
                             seam::wait(length).await;
                             LaneAnswer::all_done(lane)
                         }
+                        Answer::FailAfter(length) => {
+                            seam::wait(length).await;
+                            LaneAnswer::failed("as told", Retry::ByPolicy)
+                        }
                     });
                 }
                 answers
@@ -142,6 +146,7 @@ pub(crate) enum Answer {
     Now(LaneAnswer),
     WhenCancelled,
     After(Duration),
+    FailAfter(Duration),
 }
 
 fn obey(lane: &LaneRun) -> Answer {

@@ -166,7 +166,7 @@ impl Judge {
     }
 
     /// What is known of a seat's processor: `run_ahead`, the stream's mode, and most attempts and crashes.
-    fn settings_of(&self, seat: Seat) -> Option<(u32, Mode, (u32, u32))> {
+    pub(super) fn settings_of(&self, seat: Seat) -> Option<(u32, Mode, (u32, u32))> {
         // Numbers are given in the order in which a node registers them.
         let at = usize::try_from(seat.processor.0).ok()?.checked_sub(1)?;
         let (_, stream) = PROCESSORS.get(at)?;
