@@ -3,11 +3,12 @@
 //! The errors of our own calls are enums of their own ([`SendError`](crate::SendError),
 //! [`WaitError`](crate::WaitError), …); all of them turn into this one, so that `?` works in a handler and in `main`.
 
+use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-use laneway_engine::handler::{Failure, Retry};
+use laneway_engine::handler::{Failure, Retry, panic_words};
 
 /// What handlers answer, and what `main` may answer too: every error turns into [`Error`] with `?`.
 ///
@@ -74,6 +75,17 @@ impl Error {
     /// Whether the event is given up at once.
     pub fn is_permanent(&self) -> bool {
         self.retry == Retry::Never
+    }
+
+    /// A handler panicked: it is not known with which of its events, so none is given up before it has failed alone.
+    pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Self {
+        Self { retry: Retry::Alone, ..Self::new(panic_words(panic)) }
+    }
+
+    /// The same about a single event, which it can only have been.
+    pub(crate) fn of_one(self) -> Self {
+        let retry = if self.retry == Retry::Alone { Retry::ByPolicy } else { self.retry };
+        Self { retry, ..self }
     }
 
     pub(crate) fn into_failure(self) -> Failure {

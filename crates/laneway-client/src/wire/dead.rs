@@ -131,7 +131,7 @@ pub struct DeadAnswer {
     /// It has its effect only once the processor runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
-    /// Why not: `successors_done`, `earlier_dead`, `whole_lane` or `dead_letter_not_found`.
+    /// Why not: `successors_done`, `earlier_dead`, `whole_lane`, `event_trimmed`, `stale_generation`, `headers_full` or `dead_letter_not_found`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// The same in a sentence.

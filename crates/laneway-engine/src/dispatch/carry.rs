@@ -71,7 +71,7 @@ pub(crate) fn carrying(
     let work = async move {
         let finished = match contained("run", carry_out(&ground, shard, &events, run)).await {
             Ok(finished) => finished,
-            Err(fault) => faulty(&ground.env, events.len(), &fault),
+            Err(fault) => faulty(&ground.env, &events, &fault),
         };
         // The seat may be gone: then nobody wants to know.
         drop(finisher.send((number, finished)));
@@ -115,13 +115,14 @@ fn timeout_of(events: &[Vec<Arc<Waiting>>], usual: Option<Duration>) -> Option<D
 }
 
 /// The answer of a run that was lost by a fault of the engine.
-fn faulty(env: &Env, lanes: usize, fault: &str) -> Finished {
+fn faulty(env: &Env, events: &[Vec<Arc<Waiting>>], fault: &str) -> Finished {
+    let retry = if events.iter().flatten().count() > 1 { Retry::Alone } else { Retry::ByPolicy };
     let failed = || Prepared {
         done: Vec::new(),
         state: StateChange::Keep,
-        failure: Some(Failure { error: format!("a fault of the engine: {fault}"), retry: Retry::ByPolicy }),
+        failure: Some(Failure { error: format!("a fault of the engine: {fault}"), retry }),
         when_durable: WhenDurable::default(),
     };
-    let answers = std::iter::repeat_with(failed).take(lanes).collect();
+    let answers = std::iter::repeat_with(failed).take(events.len()).collect();
     Finished { answers, started_at: env.now().calendar, took: None }
 }

@@ -2,8 +2,10 @@
 
 use laneway_core::limits::WINDOW_IDS;
 use laneway_core::store::{Commit, Committed};
-use laneway_core::{Block, CommitId, EventId, LaneName};
+use laneway_core::{Block, CommitId, EventId, LaneName, LaneRecord};
 
+use super::intake::gives_way;
+use super::requests::running;
 use super::seat::{After, InFlight, Seat, Stage};
 use crate::commit::Taken;
 use crate::lane::LaneTurn;
@@ -124,6 +126,7 @@ impl Seat {
         {
             self.wanted_lanes.push_back(lane.clone());
         }
+        let newer = self.newer_than(lane, turn.payload.event.id);
         let late = self.book.evict(lane);
         self.book.finish(turn);
         for waiting in late.into_iter().filter(|waiting| !waiting.has_ended()) {
@@ -140,6 +143,11 @@ impl Seat {
                     }
                 }
             }
+        }
+        if newer.is_some() && block.as_ref().is_some_and(gives_way) {
+            // A newer event came while this was made durable: it frees the lane as if it had come after.
+            self.put_record(lane, Some(LaneRecord { block: Some(running()), ..self.record_of(lane) }));
+            self.wanted_lanes.push_back(lane.clone());
         }
         self.book.forget(lane);
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use laneway_core::limits::PAGE_BYTES_MAX;
 use laneway_core::store::{
-    DeadLetter, Entry, LaneSelect, LaneView, Lanes, Page, Query, Read, ReadFrom, RequestOp, RequestRow, Rows,
+    DeadLetter, Entry, LaneSelect, LaneView, Lanes, Page, Query, Read, ReadFrom, RedriveTo, RequestOp,
+    RequestRow, Rows, TailView,
 };
 use laneway_core::{
     Block, BlockKind, Due, Event, EventId, LaneName, LaneRecord, Result, Seat as SeatId, Store, StoreError,
@@ -16,6 +17,7 @@ use laneway_core::{
 use super::carry::Ground;
 use super::claims::claimed_events;
 use super::loading::SIDING_CHUNK;
+use super::redrive::is_stale;
 use super::turns::is_due;
 use crate::commit::{Prepared, prepare};
 use crate::handler::{ClaimToken, LaneAnswer, decode_answer};
@@ -29,8 +31,8 @@ const DUE_WITHIN: Duration = Duration::from_secs(24 * 3_600);
 /// When it is looked again for lanes that are due and were not loaded.
 const DUE_AGAIN: Duration = Duration::from_millis(10);
 
-/// Parked lanes that run again when a halt ends; the others need a resume of their own.
-const PARKED_MAX: usize = 1_000;
+/// Parked lanes that run again in one commit when a halt ends.
+pub(super) const PARKED_MAX: usize = 1_000;
 
 /// Dead letters read at a time, each with a payload of up to a megabyte.
 const DEAD_PAGE: usize = 32;
@@ -105,8 +107,10 @@ pub(crate) struct Wish {
     pub(crate) whole_through: EventId,
     /// Whether the event it names is in a siding, at whatever place.
     pub(crate) sided: bool,
-    /// The last event of the lane it names.
-    pub(crate) last_of_lane: Option<EventId>,
+    /// Events up to this are gone from the log by retention.
+    pub(crate) trimmed: EventId,
+    /// The end of the lane it names, as producers see it.
+    pub(crate) tail: Option<TailView>,
     /// Parked lanes, for the end of a halt.
     pub(crate) parked: Vec<LaneRecord>,
     /// How the event it names has ended, other than done.
@@ -130,7 +134,8 @@ impl Wish {
             dead: Vec::new(),
             whole_through: EventId(u64::MAX),
             sided: false,
-            last_of_lane: None,
+            trimmed: EventId(0),
+            tail: None,
             parked: Vec::new(),
             ended: None,
             claim: None,
@@ -234,7 +239,14 @@ async fn events(store: &dyn Store, seat: SeatId, mut ids: Vec<EventId>, room: Ro
             processor: None,
             states: false,
         };
-        let page = store.read(read).await?;
+        let page = match store.read(read).await {
+            // Those before it are gone from the log, as if they had never been named.
+            Err(StoreError::Trimmed { first, .. }) if ids[0] < first => {
+                ids.retain(|id| *id >= first);
+                continue;
+            }
+            page => page?,
+        };
         // The log has none of them any more.
         let Some(last) = page.entries.last().map(Entry::id) else { return Ok((whole, 0)) };
         ids.retain(|id| *id > last);
@@ -283,12 +295,21 @@ pub(crate) async fn look_up_wish(
     }
     let Some(name) = name else { return Ok(wish) };
     if let RequestOp::Redrive { id, .. } | RequestOp::Discard { id, .. } = wish.row.op {
-        (wish.dead, wish.whole_through) = dead_of(store, seat, &name, id).await?;
-        if let LaneName::Key(key) = &name
-            && let Rows::Lane(Some(tail)) = store.query(Query::Lane(seat.shard, key.clone())).await?
-        {
-            wish.last_of_lane = Some(tail.id);
+        if let Rows::Seats(info, _) = store.query(Query::Seats(seat.shard)).await? {
+            wish.trimmed = info.trimmed;
         }
+        if let LaneName::Key(key) = &name
+            && let Rows::Lane(tail) = store.query(Query::Lane(seat.shard, key.clone())).await?
+        {
+            wish.tail = tail;
+        }
+        // What is stale is not copied: its payload would only take the room of the others.
+        let copies = matches!(wish.row.op, RequestOp::Redrive { to: RedriveTo::Tail, .. });
+        let tail = wish.tail.as_ref().filter(|_| copies);
+        let meant = |dead: &DeadLetter| {
+            id.is_none_or(|id| dead.event.id == id) && !tail.is_some_and(|tail| is_stale(dead, tail))
+        };
+        (wish.dead, wish.whole_through) = dead_of(store, seat, &name, meant).await?;
     }
     // A worker may have more of a lane than is loaded at a time.
     let claimed = wish.claim.as_ref().map_or(0, |token| token.events.len());
@@ -303,11 +324,7 @@ pub(crate) async fn look_up_wish(
 
 /// One event by its id; nothing if the log does not have it any more.
 async fn entry_of(store: &dyn Store, seat: SeatId, id: EventId) -> Result<Option<Entry>> {
-    match events(store, seat, vec![id], Room::ALL).await {
-        Ok((page, _)) => Ok(page.entries.into_iter().next()),
-        Err(StoreError::Trimmed { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
+    Ok(events(store, seat, vec![id], Room::ALL).await?.0.entries.into_iter().next())
 }
 
 /// The same, unless a newer one has taken its place.
@@ -345,13 +362,13 @@ async fn look_up_answer(ground: &Ground, seat: SeatId, wish: &mut Wish) {
     }
 }
 
-/// The dead letters of a lane, by id, and up to which one their payloads are there: of the one that is meant, or of as many as
-/// one request may hold in memory. Whoever needs the others asks again when these are dealt with.
+/// The dead letters of a lane, by id, and up to which one their payloads are there: of those that are meant, as many as one
+/// request may hold in memory. Whoever needs the others asks again when these are dealt with.
 async fn dead_of(
     store: &dyn Store,
     seat: SeatId,
     lane: &LaneName,
-    only: Option<EventId>,
+    is_meant: impl Fn(&DeadLetter) -> bool,
 ) -> Result<(Vec<DeadLetter>, EventId)> {
     let (mut found, mut after): (Vec<DeadLetter>, _) = (Vec::new(), EventId(0));
     let (mut bytes, mut whole_through) = (0, EventId(u64::MAX));
@@ -361,8 +378,8 @@ async fn dead_of(
         let Some(last) = rows.last() else { return Ok((found, whole_through)) };
         after = last.event.id;
         for mut dead in rows.into_iter().filter(|dead| name_of(&dead.event) == *lane) {
-            let is_meant = only.is_none_or(|only| dead.event.id == only);
-            if bytes >= DEAD_BYTES_MAX && only.is_none() && whole_through == EventId(u64::MAX) {
+            let is_meant = is_meant(&dead);
+            if bytes >= DEAD_BYTES_MAX && is_meant && whole_through == EventId(u64::MAX) {
                 whole_through = EventId(dead.event.id.0 - 1);
             }
             if is_meant && dead.event.id <= whole_through {
@@ -379,27 +396,34 @@ async fn dead_of(
 mod tests {
     use std::sync::Arc;
 
-    use laneway_core::store::{Append, Define};
-    use laneway_core::{Draft, Key, Kind, ManualClock, Partition, ProcessorId, Shard, StreamSettings};
+    use laneway_core::store::{Append, Define, Trim};
+    use laneway_core::{
+        Draft, Key, Kind, ManualClock, Partition, ProcessorId, Shard, ShardInfo, StreamSettings,
+    };
     use laneway_embedded::MemoryStore;
 
     use super::*;
 
     const DATA: usize = 1_000;
 
-    /// A store with so many events in one partition.
+    /// A store with so many events in one partition. Nothing keeps them from a trim.
     async fn with_events(count: usize) -> (MemoryStore, SeatId) {
         let store = MemoryStore::new(Arc::new(ManualClock::default()));
-        let settings = StreamSettings { partitions: 1, ..StreamSettings::default() };
+        let settings = StreamSettings { partitions: 1, keep: Duration::ZERO, ..StreamSettings::default() };
         let define = Define::Stream { name: "orders".to_owned(), settings, expect: None };
         let info = store.define(define).await.expect("a new stream").stream.expect("it exists now");
         let shard = Shard { stream: info.id, partition: Partition(0) };
+        append(&store, shard, count).await;
+        (store, SeatId { shard, processor: ProcessorId(1) })
+    }
+
+    async fn append(store: &MemoryStore, shard: Shard, count: usize) {
         let key = Key::new("k").expect("a short key");
         let drafts = vec![Draft::new(Some(key), Kind::default(), vec![7; DATA]); count];
-        let incarnation = store.about().incarnation;
-        let append = Append { shard, incarnation, layout: info.layout, origin: None, drafts, object: None };
+        let (incarnation, seats) = (store.about().incarnation, store.query(Query::Seats(shard)).await);
+        let Ok(Rows::Seats(ShardInfo { layout, .. }, _)) = seats else { panic!("{seats:?}") };
+        let append = Append { shard, incarnation, layout, origin: None, drafts, object: None };
         store.append(append).await.expect("the store takes them");
-        (store, SeatId { shard, processor: ProcessorId(1) })
     }
 
     fn view(lane: &str, ids: std::ops::RangeInclusive<u64>) -> LaneView {
@@ -429,5 +453,17 @@ mod tests {
         assert!(siding.more && left.is_empty() && (1..30).contains(&view.siding.len()), "{view:?}");
         let ids: Vec<EventId> = siding.events.entries.iter().map(Entry::id).collect();
         assert_eq!(view.siding, ids, "the rest is not taken for gone");
+    }
+    #[tokio::test]
+    async fn what_retention_took_is_taken_for_gone_and_the_rest_is_loaded() {
+        let (store, seat) = with_events(30).await;
+        store.trim(Trim { shard: seat.shard }).await.expect("nobody needs them");
+        append(&store, seat.shard, 5).await;
+        let views = vec![view("a", 1..=10), view("b", 28..=33)];
+        let loaded = with_sidings(&store, seat, views, Room::ALL).await.expect("the store answers").0;
+        let ids =
+            |siding: &Siding| siding.events.entries.iter().map(|entry| entry.id().0).collect::<Vec<_>>();
+        let found: Vec<_> = loaded.iter().map(|(view, siding)| (view.siding.len(), ids(siding))).collect();
+        assert_eq!(found, [(10, vec![]), (6, vec![31, 32, 33])], "all ids, so that those gone can end");
     }
 }

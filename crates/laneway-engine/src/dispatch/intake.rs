@@ -131,6 +131,9 @@ impl Seat {
         }
         if self.mode == Mode::Latest {
             self.supersede(&lane, event.id);
+            if self.book.len_of(&lane) > 0 {
+                self.book.memo_mut(&lane).newest = Some(event.id);
+            }
         }
         let memo = self.book.memo(&lane);
         let block = memo.and_then(|memo| memo.record.as_ref()).and_then(|record| record.block.clone());
@@ -161,15 +164,14 @@ impl Seat {
         let lane = record.lane.clone();
         match &record.block {
             Some(Block::Diverting { since }) => self.divert(event, *since),
-            Some(Block::Paused { .. } | Block::Claimed(_)) | None => self.join_siding(record, event.id),
-            Some(_) if self.mode == Mode::Latest => {
+            Some(block) if self.mode == Mode::Latest && gives_way(block) => {
                 // What was in back-off, held or parked counts as pending: the newer one frees the lane.
                 // The events themselves come back as superseded by the log, with the jobs that hang on them.
                 self.gathering.side(&lane, event.id);
                 self.gather_record(&lane, Some(LaneRecord { block: Some(running()), ..record.clone() }));
                 self.wanted_lanes.push_back(lane);
             }
-            Some(_) => self.join_siding(record, event.id),
+            Some(_) | None => self.join_siding(record, event.id),
         }
     }
 
@@ -202,6 +204,11 @@ impl Seat {
         if self.settings.supersede_running {
             self.stop_running(lane, super::seat::Stop::Supersede(winner));
         }
+    }
+
+    /// Latest mode: the event that took the place of this one of a lane in memory, if any did.
+    pub(super) fn newer_than(&self, lane: &LaneName, id: EventId) -> Option<EventId> {
+        self.book.memo(lane).and_then(|memo| memo.newest).filter(|newest| *newest > id)
     }
 
     fn lane_max(&self) -> usize {
@@ -243,4 +250,9 @@ impl Seat {
         self.gathering.ending(end.of(id));
         self.end_job(id, job, &end, JobResult::None);
     }
+}
+
+/// Latest mode: whether a newer event lifts this. What a worker has, and what somebody paused, it does not.
+pub(super) fn gives_way(block: &Block) -> bool {
+    !matches!(block, Block::Diverting { .. } | Block::Paused { .. } | Block::Claimed(_))
 }

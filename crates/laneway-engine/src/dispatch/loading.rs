@@ -37,7 +37,10 @@ impl Seat {
             record.crashes += 1;
         }
         record.started = false;
-        if record.crashes >= self.settings.policy.crashes_max {
+        // In latest mode what a newer event took the place of is not run again, so that nobody has to decide about it.
+        let newest = view.siding.last().copied().filter(|_| self.mode == Mode::Latest);
+        let superseded = record.head.is_some() && newest > record.head;
+        if record.crashes >= self.settings.policy.crashes_max && !superseded {
             let cause = format!("the process came to an end {} times while it ran", record.crashes);
             let head = record.head.or(view.siding.first().copied()).unwrap_or_default();
             self.tell_parked(&lane, head, &cause, record.attempts);

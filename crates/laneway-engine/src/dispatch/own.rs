@@ -131,11 +131,12 @@ async fn take(
     let now = ground.env.now();
     ahead.iter().for_each(|view| seat.resume_ahead(view));
     // Claimed lanes are left alone: their workers settle them, or their leases end.
+    // Of each siding the head, and whether another waits behind it.
     for kind in [BlockKind::Running, BlockKind::Diverting] {
         let mut after = None;
         loop {
             let select = LaneSelect::Blocked { kind: Some(kind), after: after.clone(), limit: PAGE };
-            let views = ground.store.lanes(Lanes { seat: id, select, siding: 1 }).await?;
+            let views = ground.store.lanes(Lanes { seat: id, select, siding: 2 }).await?;
             let Some(last) = views.last() else { break };
             after = Some(last.record.lane.clone());
             views.iter().for_each(|view| seat.resume_lane(view, was_clean, now));

@@ -3,7 +3,7 @@
 //! In its place a dead letter comes back only while nothing that came after it is done. Anything else is refused with the
 //! reason, because silently doing something else would break the order of the lane.
 
-use laneway_core::store::{DeadLetter, Emit, RedriveTo};
+use laneway_core::store::{DeadLetter, Emit, RedriveTo, TailView};
 use laneway_core::{Block, Draft, EventId, Headers, LaneName, LaneRecord};
 
 use super::fetch::Wish;
@@ -26,7 +26,7 @@ impl Seat {
         to: RedriveTo,
     ) -> Verdict {
         if to == RedriveTo::Tail {
-            return self.one_by_one(wish, lane, id, Self::copy_to_tail);
+            return self.redrive_to_tail(wish, lane, id);
         }
         let chosen: Vec<&DeadLetter> =
             wish.dead.iter().filter(|dead| id.is_none_or(|id| dead.event.id == id)).collect();
@@ -39,6 +39,10 @@ impl Seat {
         }
         if let Err(why) = may_return(wish, &chosen) {
             return refused(why);
+        }
+        if chosen.iter().any(|dead| dead.event.id <= wish.trimmed) {
+            // A place in the log is what it lost: its siding could only name it.
+            return refused(Refused::Trimmed);
         }
         for dead in &chosen {
             self.gathering.revive(lane, dead.event.id);
@@ -60,6 +64,24 @@ impl Seat {
         APPLIED
     }
 
+    /// Sends copies to the lane's end. In latest mode only of what is not older than the lane's newest: anything else would
+    /// be stale, and be gone with its dead letter.
+    fn redrive_to_tail(&mut self, wish: &Wish, lane: &LaneName, id: Option<EventId>) -> Verdict {
+        let named = |dead: &DeadLetter| id.is_none_or(|id| dead.event.id == id);
+        let meant =
+            |dead: &DeadLetter| named(dead) && !wish.tail.as_ref().is_some_and(|tail| is_stale(dead, tail));
+        if !self.dead_through.contains_key(&wish.row.number) {
+            if wish.dead.iter().any(named) && !wish.dead.iter().any(meant) {
+                return refused(Refused::Stale);
+            }
+            let has_room = |dead: &DeadLetter| self.headers_of_copy(dead).is_ok();
+            if !wish.dead.iter().filter(|dead| meant(dead)).all(has_room) {
+                return refused(Refused::HeadersFull);
+            }
+        }
+        self.one_by_one(wish, lane, meant, Self::copy_to_tail)
+    }
+
     /// Does something to dead letters of a lane. Those that the next commit has no room for wait for the one after, and
     /// the request with them: it is answered when there are no more. What became a dead letter only meanwhile is not
     /// meant: copies that fail again would never come to an end.
@@ -67,7 +89,7 @@ impl Seat {
         &mut self,
         wish: &Wish,
         lane: &LaneName,
-        id: Option<EventId>,
+        meant: impl Fn(&DeadLetter) -> bool,
         act: impl Fn(&mut Self, &LaneName, &DeadLetter),
     ) -> Verdict {
         let number = wish.row.number;
@@ -75,7 +97,7 @@ impl Seat {
         let Some(through) = begun.or_else(|| wish.dead.last().map(|dead| dead.event.id)) else {
             return ALREADY;
         };
-        let chosen = |dead: &&DeadLetter| dead.event.id <= through && id.is_none_or(|id| dead.event.id == id);
+        let chosen = |dead: &&DeadLetter| dead.event.id <= through && meant(dead);
         let mut any = begun.is_some();
         self.changed_since_wish.insert(lane.clone());
         for dead in wish.dead.iter().filter(chosen) {
@@ -93,25 +115,40 @@ impl Seat {
     }
 
     fn copy_to_tail(&mut self, lane: &LaneName, dead: &DeadLetter) {
-        let from = format!("{}/{}", self.id.shard, dead.event.id);
-        let own = dead.event.headers.iter().map(|(name, value)| (name.to_owned(), value.to_vec()));
-        let headers = own.chain([(REDRIVEN_FROM.to_owned(), from.into_bytes())]);
         let mut draft = Draft::new(dead.event.key.clone(), dead.event.kind.clone(), dead.event.data.clone());
-        draft.headers = Headers::new(headers).unwrap_or_else(|_| dead.event.headers.clone());
+        draft.headers = self.headers_of_copy(dead).expect("refused before the first is copied");
         draft.generation = dead.event.generation;
         draft.incarnation = dead.event.incarnation;
         draft.delete = dead.event.delete;
+        draft.priority = dead.event.priority;
         self.gathering.emit(vec![Emit { stream: self.id.shard.stream, draft }]);
         self.gathering.revive(lane, dead.event.id);
     }
 
+    /// The headers of a copy: it says which event it was, and not which one that was a copy of.
+    fn headers_of_copy(&self, dead: &DeadLetter) -> Result<Headers, Refused> {
+        let from = format!("{}/{}", self.id.shard, dead.event.id);
+        let own = dead.event.headers.iter().filter(|(name, _)| *name != REDRIVEN_FROM);
+        let headers = own.chain([(REDRIVEN_FROM, from.as_bytes())]);
+        Headers::new(headers).map_err(|_| Refused::HeadersFull)
+    }
+
     /// Forgets dead letters for good. A lane that diverts goes on diverting: only a resume ends that.
     pub(super) fn discard(&mut self, wish: &Wish, lane: &LaneName, id: Option<EventId>) -> Verdict {
-        self.one_by_one(wish, lane, id, |seat, lane, dead| {
+        let meant = |dead: &DeadLetter| id.is_none_or(|id| dead.event.id == id);
+        self.one_by_one(wish, lane, meant, |seat, lane, dead| {
             seat.gathering.revive(lane, dead.event.id);
             seat.tally.discarded += 1;
         })
     }
+}
+
+/// Whether the stream would not take a copy, because its lane has something newer (latest mode).
+pub(super) fn is_stale(dead: &DeadLetter, tail: &TailView) -> bool {
+    let Some(newest) = tail.generation else { return false };
+    let (is_its_life, own) = (tail.incarnation == dead.event.incarnation, dead.event.generation.unwrap_or(0));
+    // Nothing follows a delete of the same object.
+    tail.incarnation > dead.event.incarnation || (is_its_life && (newest > own || tail.deleted))
 }
 
 /// Whether these dead letters can be put back before everything that came after them.
@@ -129,6 +166,6 @@ fn may_return(wish: &Wish, chosen: &[&DeadLetter]) -> Result<(), Refused> {
         };
     }
     // What came after it has ended, or it would have come back with a diverting lane.
-    let last = chosen.len() == 1 && wish.last_of_lane.is_none_or(|last| Some(last) == first);
+    let last = chosen.len() == 1 && wish.tail.as_ref().is_none_or(|tail| Some(tail.id) == first);
     if last { Ok(()) } else { Err(Refused::SuccessorsDone) }
 }

@@ -9,7 +9,7 @@ use laneway_core::limits::WINDOW_IDS;
 use laneway_core::store::{Entry, JobResult, LaneView, RequestOp, Reset, SeatStatus};
 use laneway_core::{Block, EventId, JobMark, LaneName, LaneRecord, Terminal, Timestamp};
 
-use super::fetch::{Wish, plain};
+use super::fetch::{PARKED_MAX, Wish, plain};
 use super::queue::Until;
 use super::seat::{After, Seat, Stage, Stop};
 use super::settle::End;
@@ -81,7 +81,7 @@ impl Seat {
         wish.lane.iter().for_each(|view| self.note_ahead(view));
         let verdict = match wish.row.op.clone() {
             RequestOp::Cancel { id } => self.cancel(&wish, id),
-            RequestOp::Pause { lane: None, .. } => self.set_status(SeatStatus::Paused),
+            RequestOp::Pause { lane: None, .. } => self.pause_all(),
             RequestOp::Resume { lane: None } => self.resume_all(&wish),
             RequestOp::Pause { lane: Some(lane), by } => self.pause(&wish, &lane, by, now),
             RequestOp::Resume { lane: Some(lane) } => self.resume(&wish, &lane),
@@ -142,7 +142,13 @@ impl Seat {
         APPLIED
     }
 
-    /// After a halt the lanes that stood with it run again too.
+    /// A halted processor stands still already. Were it paused, whoever resumes it would not know of the lanes that stand with
+    /// the halt.
+    fn pause_all(&mut self) -> Verdict {
+        if self.status == SeatStatus::Halted { ALREADY } else { self.set_status(SeatStatus::Paused) }
+    }
+
+    /// After a halt the lanes that stood with it run again too: all of them, before the processor does.
     fn resume_all(&mut self, wish: &Wish) -> Verdict {
         if self.status == SeatStatus::Halted {
             let newer = |lane| self.is_changing(lane) || self.changed_since_wish.contains(lane);
@@ -151,6 +157,10 @@ impl Seat {
             }
             for record in wish.parked.iter().cloned() {
                 self.run_again(LaneRecord { attempts: 0, crashes: 0, started: false, ..record });
+            }
+            if let Some(last) = wish.parked.get(PARKED_MAX - 1) {
+                // There may be more: they are looked for once these are not parked any more.
+                return Verdict::PutOff(Until::Lane(last.lane.clone()));
             }
         }
         self.set_status(SeatStatus::Run)
@@ -375,6 +385,10 @@ impl Seat {
     fn reset(&mut self, reset: Reset) -> Verdict {
         self.stage = Stage::Resetting;
         if !self.runs.is_empty() || !self.settling.is_empty() {
+            // Whoever was asked to stop for another reason ends by that one.
+            for lane in self.runs.values_mut().flat_map(|active| &mut active.lanes) {
+                lane.stop = lane.stop.or(Some(Stop::Reset));
+            }
             self.stop_all();
             return Verdict::PutOff(Until::Quiet);
         }

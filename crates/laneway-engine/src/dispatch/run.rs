@@ -74,6 +74,8 @@ struct Loop {
     loading: Option<BoxFuture<'static, Result<Loaded>>>,
     /// Lanes that the load under way was asked for by name: they are asked for again when it fails.
     loading_named: Vec<LaneName>,
+    /// The last load was by name.
+    loaded_by_name: bool,
     wishing: Option<BoxFuture<'static, Result<Option<Wish>>>>,
     urging: Option<BoxFuture<'static, Result<Found>>>,
     forwarding: Option<BoxFuture<'static, Result<Forwarded>>>,
@@ -123,6 +125,7 @@ pub(crate) async fn run(ground: Arc<Ground>, seat: Seat, mut order: watch::Recei
         looking_up: None,
         loading: None,
         loading_named: Vec::new(),
+        loaded_by_name: false,
         wishing: None,
         urging: None,
         forwarding: None,

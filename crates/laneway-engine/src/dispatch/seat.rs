@@ -204,6 +204,8 @@ pub(crate) enum Stop {
     Supersede(EventId),
     /// Another lane of its run was stopped: it has no attempt of its own.
     Beside,
+    /// The processor begins anew: nor has it then.
+    Reset,
 }
 
 impl ActiveLane {

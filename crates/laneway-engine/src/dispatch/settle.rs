@@ -169,17 +169,25 @@ impl Seat {
             error: "the handler answered neither done nor failed".to_owned(),
             retry: Retry::ByPolicy,
         };
+        if matches!(active.stop, None | Some(Stop::Beside))
+            && let Some(winner) = self.newer_than(&lane, failing.event.id)
+        {
+            // It counts as pending again, and of what is pending only the newest runs (contract 1.14).
+            let end = End { attempts, started_at: Some(started_at), ..End::superseded(winner) };
+            self.end(&lane, &failing, end);
+            return self.finish_lane(active.turn);
+        }
         let failure = match (active.stop, failure) {
             // It was stopped for the sake of one that runs with it: no attempt of its own.
             (Some(Stop::Cancel(id)), _) if id != failing.event.id => {
                 return self.cancel_behind(active.turn, id, done > 0, now);
             }
-            (Some(Stop::Beside), _) if done == 0 => return self.give_back(&active.turn, now),
-            (Some(Stop::Beside), _) => return self.finish_lane(active.turn),
+            (Some(Stop::Beside | Stop::Reset), _) if done == 0 => return self.give_back(&active.turn, now),
+            (Some(Stop::Beside | Stop::Reset), _) => return self.finish_lane(active.turn),
             (Some(stop), _) => {
                 let end = match stop {
                     Stop::Supersede(winner) => End::superseded(winner),
-                    Stop::Cancel(_) | Stop::Beside => {
+                    Stop::Cancel(_) | Stop::Beside | Stop::Reset => {
                         End::new(Terminal::Cancelled, "cancelled while running")
                     }
                 };

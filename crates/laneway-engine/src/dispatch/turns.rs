@@ -60,8 +60,13 @@ impl Seat {
         while lanes.len() < lanes_max
             && let Some(turn) = self.next_turn(now)
         {
+            // One that failed before runs alone, so that it is known whether it is the one that fails.
+            let alone = self.is_alone(&turn.key) || self.attempt_at(&turn) > 1;
+            if alone && !lanes.is_empty() {
+                self.granted.push_front(turn);
+                break;
+            }
             self.rates.started(&turn.key, now.steady);
-            let alone = self.is_alone(&turn.key);
             lanes.push(self.activate(turn));
             if alone {
                 break;
@@ -154,18 +159,21 @@ impl Seat {
         {
             self.book.memo_mut(&turn.key).batch_waits = false;
         }
+        let attempt = self.attempt_at(&turn);
         let also = match self.settings.batch {
+            _ if attempt > 1 => Vec::new(),
             _ if self.remote => self.batch_behind(&turn, self.offered_max - 1),
             Batch::Lane { max, .. } => self.batch_behind(&turn, max - 1),
             Batch::One | Batch::Lanes { .. } => Vec::new(),
         };
-        let attempt = 1 + self
-            .book
-            .memo(&turn.key)
-            .and_then(|memo| memo.record.as_ref())
-            .filter(|record| record.head == Some(turn.payload.event.id))
-            .map_or(0, |record| record.attempts);
         ActiveLane { turn, also, attempt, settled: 0, progress: Progress::default(), stop: None }
+    }
+
+    /// Which attempt at its event a turn is, from 1.
+    fn attempt_at(&self, turn: &LaneTurn) -> u32 {
+        let record = self.book.memo(&turn.key).and_then(|memo| memo.record.as_ref());
+        let own = record.filter(|record| record.head == Some(turn.payload.event.id));
+        1 + own.map_or(0, |record| record.attempts)
     }
 
     /// Events that run with the head. One that must not start yet ends the batch before it, and so does one with a ttl:

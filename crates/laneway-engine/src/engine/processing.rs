@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use super::{DefineError, Engine};
 use crate::dispatch::{Ground, Names, Order, ProcessorSettings, SettingsError, StoredProcessor, own};
 use crate::handler::{Desk, Handler, Workers};
+use crate::log::CatalogueError;
 use crate::observe::{Meters, Places, SYSTEM_STREAM};
 
 /// A processor to be registered: what the store keeps of it.
@@ -361,7 +362,12 @@ impl Engine {
             nearby: self.nearby.clone(),
             demand: demand.clone(),
         };
-        let system = self.catalogue.stream(SYSTEM_STREAM).await.ok().map(|system| system.id);
+        let system = match self.catalogue.stream(SYSTEM_STREAM).await {
+            Ok(system) => Some(system.id),
+            // Nobody wants reports. Any other error would end them for good without a word.
+            Err(CatalogueError::NoStream(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
         let names = Names {
             stream: Arc::clone(&stream),
             processor: Arc::clone(&name),

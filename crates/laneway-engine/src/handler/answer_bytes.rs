@@ -39,6 +39,7 @@ pub(crate) fn encode(answer: &LaneAnswer) -> Result<Bytes, Refusal> {
                 Retry::After(wait) => (2, wait),
                 Retry::Never => (3, Duration::ZERO),
                 Retry::NotRun => (4, Duration::ZERO),
+                Retry::Alone => (5, Duration::ZERO),
             };
             out.push(tag);
             put_duration(&mut out, wait);
@@ -141,6 +142,7 @@ pub(crate) fn decode(bytes: Bytes) -> Option<LaneAnswer> {
             2 => Retry::After(wait),
             3 => Retry::Never,
             4 => Retry::NotRun,
+            5 => Retry::Alone,
             _ => return None,
         };
         answer.failure = Some(Failure { error: from.text()?, retry });

@@ -22,9 +22,12 @@ pub(crate) async fn call(
     timeout: Option<Duration>,
 ) -> Vec<LaneAnswer> {
     let lanes = run.lanes.len();
+    // Whoever ran alone is the one that failed.
+    let is_one = lanes == 1 && run.lanes[0].events.len() == 1;
+    let retry = if is_one { Retry::ByPolicy } else { Retry::Alone };
     let cancel = run.cancel.clone();
     let grace = handler.grace();
-    let failed = |error: String| vec![LaneAnswer::failed(error, Retry::ByPolicy); lanes];
+    let failed = |error: String| vec![LaneAnswer::failed(error, retry); lanes];
     let mut called = match catch_unwind(AssertUnwindSafe(|| handler.call(run))) {
         Ok(running) => AssertUnwindSafe(running).catch_unwind(),
         Err(panic) => return failed(panic_words(&*panic)),

@@ -29,3 +29,5 @@ pub use types::{
     WhenDurable,
 };
 pub(crate) use workers::{Carrying, Workers};
+
+pub use crate::service::panic_words;

@@ -14,7 +14,8 @@ use super::types::{Failure, Retry};
 /// How a processor treats failures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// Attempts at one event, the first included. Default: 5.
+    /// Attempts at one event, the first included. One that was in a batch that failed as a whole, by a panic or by its time,
+    /// has at least two, the second alone. Default: 5.
     pub max_attempts: u32,
     /// Wait after the first failed attempt; doubles with each. Default: 1 s.
     pub backoff: Duration,
@@ -73,12 +74,15 @@ impl Policy {
 
     /// Decides after a failed attempt. `attempts` counts it; `chance` is between 0 and 1.
     pub fn decide(&self, attempts: u32, failure: &Failure, chance: f64) -> Decision {
-        if failure.retry == Retry::Never || attempts >= self.max_attempts {
+        let used_up = attempts >= self.max_attempts && failure.retry != Retry::Alone;
+        if failure.retry == Retry::Never || used_up {
             return Decision::GiveUp(self.on_failure);
         }
         Decision::RetryAfter(match failure.retry {
             Retry::After(wait) => wait,
-            Retry::ByPolicy | Retry::Never | Retry::NotRun => self.wait_after(attempts, chance),
+            Retry::ByPolicy | Retry::Alone | Retry::Never | Retry::NotRun => {
+                self.wait_after(attempts, chance)
+            }
         })
     }
 
@@ -125,6 +129,11 @@ mod tests {
         assert_eq!(own.wait_after(1, 1.0), Duration::from_secs(600));
         let plain = Headers::new([("trace", "1")]).expect("few");
         assert!(matches!(policy.for_event(&plain), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_failed_among_others_is_not_given_up() {
+        check(5, Retry::Alone, 1.0, Decision::RetryAfter(Duration::from_secs(16)));
     }
 
     #[test]

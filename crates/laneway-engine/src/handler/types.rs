@@ -205,6 +205,9 @@ pub enum Retry {
     ByPolicy,
     /// After this time, if the policy allows another attempt at all.
     After(Duration),
+    /// As the policy says, but the event is not given up before it has failed alone: it ran with others, and nobody knows
+    /// which of them it was.
+    Alone,
     /// Never: the same would happen again.
     Never,
     /// The run did not take place: the event is its lane's head again, and no attempt is counted.

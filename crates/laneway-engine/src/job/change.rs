@@ -112,7 +112,9 @@ impl Jobs {
         by.check()?;
         let mut draft = Draft::new(event.key, event.kind, event.data);
         draft.headers = headers::without_reserved(&event.headers);
-        (draft.incarnation, draft.delete, draft.priority) = (event.incarnation, event.delete, event.priority);
+        // Of latest mode too: what is not its lane's newest any more is stale.
+        (draft.generation, draft.incarnation) = (event.generation, event.incarnation);
+        (draft.delete, draft.priority) = (event.delete, event.priority);
         draft.ttl = event.expires_at.map(|at| Duration::from_micros(at.0.saturating_sub(event.time.0)));
         let draft = self.made(draft, mark.responder, mark.keep, &by, None, Some(id))?;
         let submitted = self.append(&info.name, vec![draft]).await?.into_iter().next();

@@ -26,6 +26,12 @@ pub enum Refused {
     EarlierDead,
     /// The lane diverts: its dead letters come back together and in order.
     WholeLane,
+    /// Retention took the event: only the dead letter has a copy of it, and that has no place in the log.
+    Trimmed,
+    /// A newer generation of its lane was accepted (latest mode).
+    Stale,
+    /// Its headers leave no room for where the copy comes from.
+    HeadersFull,
     /// The event runs: cancel it instead.
     Running,
     /// The claim is not the worker's any more.
@@ -35,10 +41,13 @@ pub enum Refused {
 }
 
 impl Refused {
-    const ALL: [(Self, &'static str); 6] = [
+    const ALL: [(Self, &'static str); 9] = [
         (Self::SuccessorsDone, "successors_done"),
         (Self::EarlierDead, "earlier_dead"),
         (Self::WholeLane, "whole_lane"),
+        (Self::Trimmed, "event_trimmed"),
+        (Self::Stale, "stale_generation"),
+        (Self::HeadersFull, "headers_full"),
         (Self::Running, "event_running"),
         (Self::ClaimLost, "claim_lost"),
         (Self::Malformed, "malformed"),
@@ -52,6 +61,13 @@ impl Refused {
                 "an earlier event of its lane is still a dead letter: bring that one back first"
             }
             Self::WholeLane => "its lane diverts: all its dead letters come back together, in order",
+            Self::Trimmed => {
+                "its event is gone from the log by retention: a copy can be sent to the lane's end (to \"tail\")"
+            }
+            Self::Stale => "a newer generation of its lane was accepted since: nothing older runs after it",
+            Self::HeadersFull => {
+                "it has as many headers as an event may have: a copy has no room to say where it comes from"
+            }
             Self::Running => "the event runs: cancel it instead",
             Self::ClaimLost => "the claim is not the worker's any more",
             Self::Malformed => "what was filed cannot be read",

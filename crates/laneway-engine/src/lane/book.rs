@@ -67,6 +67,8 @@ pub(crate) struct Memo {
     pub(crate) runnable_since: Option<Steady>,
     /// Its batch waits to be full.
     pub(crate) batch_waits: bool,
+    /// The newest event of the lane that was read while it was in memory (latest mode).
+    pub(crate) newest: Option<EventId>,
 }
 
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use laneway_core::limits::{APPEND_BYTES_MAX, EVENTS_PER_APPEND_MAX};
-use laneway_core::store::{Append, Origin, OutboxRow, Query, Rows, Source};
+use laneway_core::store::{Append, Origin, OutboxRow, Query, Receipt, Rows, Source};
 use laneway_core::{
     Conflict, ConflictReason, Draft, Fence, Partition, Result, Seat, Shard, Store, StoreError, StreamId,
     StreamInfo,
@@ -133,33 +133,54 @@ fn within_an_append(drafts: Vec<Draft>) -> Vec<Vec<Draft>> {
 
 /// Appends drafts. When the store will never take them all together, one by one; answers those that it never takes.
 async fn arrive(store: &dyn Store, catalogue: &Catalogue, append: Append) -> Result<Vec<Lost>> {
-    let Some(why) = refused(store, catalogue, append.clone()).await? else { return Ok(Vec::new()) };
     let stream = append.shard.stream;
     let lost = |draft: &Draft, why| Lost { stream, draft: draft.clone(), why };
-    if let [draft] = &append.drafts[..] {
-        return Ok(vec![lost(draft, why)]);
-    }
     let mut all = Vec::new();
-    for draft in &append.drafts {
-        let alone = Append { drafts: vec![draft.clone()], ..append.clone() };
-        let why = refused(store, catalogue, alone).await?;
-        all.extend(why.map(|why| lost(draft, why)));
+    match offer(store, catalogue, append.clone()).await? {
+        Offered::Taken(receipts) => {
+            let each = append.drafts.iter().zip(&receipts);
+            all.extend(each.filter_map(|(draft, receipt)| stale(receipt).map(|why| lost(draft, why))));
+        }
+        Offered::Refused(why) if append.drafts.len() == 1 => all.push(lost(&append.drafts[0], why)),
+        Offered::Refused(_) => {
+            for draft in &append.drafts {
+                let alone = Append { drafts: vec![draft.clone()], ..append.clone() };
+                match offer(store, catalogue, alone).await? {
+                    Offered::Taken(receipts) => {
+                        all.extend(receipts.iter().filter_map(stale).map(|why| lost(draft, why)));
+                    }
+                    Offered::Refused(why) => all.push(lost(draft, why)),
+                }
+            }
+        }
     }
     Ok(all)
 }
 
-/// Appends; answers why it can never be done, if so.
-async fn refused(store: &dyn Store, catalogue: &Catalogue, append: Append) -> Result<Option<String>> {
+/// What a store says to an append.
+enum Offered {
+    Taken(Vec<Receipt>),
+    /// It can never be done.
+    Refused(String),
+}
+
+/// Why an event that was sent is not in its lane: nobody reads the receipts of emits.
+fn stale(receipt: &Receipt) -> Option<String> {
+    let Receipt::Stale { newest, generation } = receipt else { return None };
+    Some(format!("stale: event {newest} of its lane has generation {generation}"))
+}
+
+async fn offer(store: &dyn Store, catalogue: &Catalogue, append: Append) -> Result<Offered> {
     loop {
         match store.append(append.clone()).await {
-            Ok(_) => return Ok(None),
+            Ok(appended) => return Ok(Offered::Taken(appended.receipts)),
             Err(StoreError::Adopt { shard, stored, .. }) => catalogue.adopt(shard, stored).await?,
-            Err(StoreError::Refused(refusal)) => return Ok(Some(refusal.to_string())),
+            Err(StoreError::Refused(refusal)) => return Ok(Offered::Refused(refusal.to_string())),
             // Somebody else owns the seat: it is not ours to say what becomes of its emits.
             Err(error @ StoreError::Conflict(Conflict { reason: ConflictReason::OriginTerm { .. }, .. })) => {
                 return Err(error);
             }
-            Err(error @ StoreError::Conflict(_)) => return Ok(Some(error.to_string())),
+            Err(error @ StoreError::Conflict(_)) => return Ok(Offered::Refused(error.to_string())),
             Err(error @ (StoreError::NotFound { .. } | StoreError::Moved { .. })) => {
                 // The next try sees what became of the stream.
                 catalogue.refresh().await?;
@@ -301,5 +322,14 @@ mod tests {
         // Again, as after a crash before that was noted: nothing arrives twice.
         outbox.forward(0).await;
         assert_eq!(outbox.arrived().await, ["first", "last"]);
+    }
+    #[tokio::test]
+    async fn emit_that_is_stale_when_it_arrives_is_answered() {
+        let of = |generation, kind| Draft { generation: Some(generation), ..draft(Some("ann"), kind, 0) };
+        let outbox = outbox(Mode::Latest, vec![of(2, "newest"), of(1, "old"), of(3, "newer")], 3).await;
+        let forwarded = outbox.forward(0).await;
+        let [lost] = &forwarded.lost[..] else { panic!("{forwarded:?}") };
+        assert_eq!((lost.draft.kind.as_str(), forwarded.through), ("old", 3));
+        assert_eq!(lost.why, "stale: event 1 of its lane has generation 2");
     }
 }

@@ -36,8 +36,8 @@ pub(crate) async fn kept_running<W: Future<Output = ()>>(
     }
 }
 
-/// What a panic said.
-pub(crate) fn panic_words(panic: &(dyn Any + Send)) -> String {
+/// What a panic said, as the error of a run that came to its end by it.
+pub fn panic_words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("{PANICKED}{}", text.unwrap_or("no message"))

@@ -7,7 +7,8 @@ mod hint;
 mod paused;
 
 pub(crate) use alarm::Alarm;
-pub(crate) use contain::{contained, kept_running, panic_words};
+pub use contain::panic_words;
+pub(crate) use contain::{contained, kept_running};
 pub(crate) use env::Now;
 pub use env::{Env, Mortal};
 pub(crate) use hint::hint;

@@ -4,16 +4,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use laneway_core::store::{Entry, Read, ReadFrom};
+use laneway_core::store::{Entry, Read, ReadFrom, Receipt};
 use laneway_core::{
     Key, Mode, Partition, Shard, Status, Store, StoreError, StreamSettings, Terminal, Topic, Wakeups,
 };
 use laneway_embedded::MemoryStore;
-use laneway_engine::handler::{ClaimWish, Done, Emission, LaneAnswer, LaneRun, Run};
+use laneway_engine::handler::{ClaimWish, Done, Emission, LaneAnswer, LaneRun, Retry, Run};
 use laneway_engine::job::Submit;
+use laneway_engine::log::{Appending, CatalogueError};
 use laneway_engine::service::TokioClock;
 use laneway_engine::upkeep::schedule::{CatchUp, Firing, Overlap, Schedule, Spec};
-use laneway_engine::{Engine, Env, ProcessorSettings, Stores};
+use laneway_engine::{DefineError, Engine, Env, ProcessorSettings, Stores};
 use metrics::{Counter, Gauge, Histogram, KeyName, Metadata, Recorder, SharedString, Unit};
 use parking_lot::Mutex;
 
@@ -70,8 +71,12 @@ struct Bench {
     shards: Vec<Shard>,
 }
 
-/// Every event is done; one that says `big` has a large result, one that says `emit` sends an event to `other`.
+/// Every event is done; one that says `big` has a large result, one that says `emit` sends an event to `other`, and one that
+/// says `fail once` is done at its second attempt.
 fn obey(lane: &LaneRun) -> LaneAnswer {
+    if lane.attempt == 1 && &lane.events[0].data[..] == b"fail once" {
+        return LaneAnswer::failed("as told", Retry::ByPolicy);
+    }
     let done = lane.events.iter().map(|event| match &event.data[..] {
         b"big" => Done { result: Some(vec![7; 2 << 20].into()), ..Done::default() },
         b"emit" => {
@@ -83,14 +88,19 @@ fn obey(lane: &LaneRun) -> LaneAnswer {
     LaneAnswer { done: done.collect(), ..LaneAnswer::default() }
 }
 
-async fn bench() -> Bench {
-    faults("none");
+/// A store without streams, and an engine on it.
+fn empty() -> (Arc<Faulty>, Engine) {
     let clock = Arc::new(TokioClock::start());
     let env = Env::seeded(clock.clone(), 7);
     let memory = Arc::new(MemoryStore::new(clock));
     let store = Faulty::new(memory.clone());
     let stores = Stores { store: store.clone(), documents: store.clone(), wakeups: memory };
-    let engine = Engine::new(stores, env);
+    (store, Engine::new(stores, env))
+}
+
+async fn bench() -> Bench {
+    faults("none");
+    let (store, engine) = empty();
     engine.start_reports().await.expect("a new stream");
     let settings = StreamSettings { partitions: 2, mode: Mode::Queue, ..StreamSettings::default() };
     engine.define_stream("other", settings.clone()).await.expect("a new stream");
@@ -105,10 +115,18 @@ async fn bench() -> Bench {
 impl Bench {
     /// A key of this partition.
     fn key(&self, partition: u32) -> String {
+        self.keys(partition).next().expect("some key lies there")
+    }
+
+    /// And another one.
+    fn other_key(&self, partition: u32) -> String {
+        self.keys(partition).nth(1).expect("some keys lie there")
+    }
+
+    fn keys(&self, partition: u32) -> impl Iterator<Item = String> {
+        let count = self.shards.len() as u32;
         let keys = (0..).map(|number| format!("key-{number}"));
-        let lies_there =
-            |key: &String| Key::new(key.clone()).expect("short").partition(2) == Partition(partition);
-        { keys }.find(lies_there).expect("some key lies there")
+        keys.filter(move |key| Key::new(key.clone()).expect("short").partition(count) == Partition(partition))
     }
 
     async fn done(&self, key: &str, data: &str) {
@@ -146,6 +164,47 @@ async fn fault_in_the_loop_of_a_seat_ends_no_other_and_is_reported() {
     seam::wait(Duration::from_secs(5)).await;
     let reports = bench.data_of("_laneway").await;
     assert!(reports.iter().any(|report| report.starts_with("seat.failed")), "{reports:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn processor_does_not_start_without_knowing_where_to_report() {
+    let (store, engine) = empty();
+    engine.define_stream("orders", StreamSettings::default()).await.expect("a new stream");
+    // Another node makes the stream of reports, and this one does not know it yet.
+    let other = Engine::new(engine.stores().clone(), engine.env().clone());
+    other.start_reports().await.expect("a new stream");
+    let start = async || {
+        let handler = |run: Run| async move { run.lanes.iter().map(obey).collect::<Vec<_>>() };
+        engine.process("charge", "orders", ProcessorSettings::default(), Arc::new(handler)).await
+    };
+    store.unlisted.store(true, Ordering::Relaxed);
+    let refused = start().await;
+    assert!(matches!(refused, Err(DefineError::Catalogue(CatalogueError::Store(_)))), "{refused:?}");
+    store.unlisted.store(false, Ordering::Relaxed);
+    start().await.expect("it is tried again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lane_that_cannot_be_loaded_keeps_none_from_its_next_attempt() {
+    let bench = bench().await;
+    let (stuck, other) = (bench.key(0), bench.other_key(0));
+    let lane = Key::new(stuck.clone()).expect("a short key");
+    let operator = bench.engine.operator();
+    let paused = operator.pause_lane("charge", &lane, "anna").await.expect("it exists");
+    assert!(operator.wait(&[paused], SOON).await.expect("the store answers"));
+    let sent = Appending { drafts: vec![draft(&stuck, "ok")], object: None };
+    let sent = bench.engine.producer().append("orders", sent).await.expect("the stream exists").remove(0);
+    let Ok(Receipt::New { id, .. }) = sent.receipt else { panic!("{sent:?}") };
+    // It is in its siding when the one behind it in the log is done.
+    bench.done(&other, "ok").await;
+    // The request itself is looked up; what it lets go on is not loaded.
+    *bench.store.unreadable.lock() = Some((id, 1));
+    let resumed = operator.resume_lane("charge", &lane).await.expect("it exists");
+    assert!(operator.wait(&[resumed], SOON).await.expect("the store answers"));
+    bench.done(&other, "fail once").await;
+    assert!(bench.store.unread.load(Ordering::Relaxed) > 1, "it is tried again and again");
+    *bench.store.unreadable.lock() = None;
+    bench.done(&stuck, "ok").await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,5 @@
 //! A store that panics in a call of one's choice, once: stands for a fault of the engine in the loop that made the call.
-//! It can also leave seizures unanswered.
+//! It can also leave seizures unanswered, and fail to read one event back or to list the streams.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use laneway_core::store::{
     About, Accepted, Append, Appended, Commit, Committed, Define, Defined, JobView, Jobs, LaneView, Lanes,
-    Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
+    Page, Promote, Promoted, Query, Read, ReadFrom, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
 };
-use laneway_core::{Document, Documents, Result, Shard, Store, Timestamp};
+use laneway_core::{Document, Documents, EventId, Result, Shard, Store, StoreError, Timestamp};
 use laneway_embedded::MemoryStore;
 use parking_lot::Mutex;
 
@@ -37,6 +37,12 @@ pub(crate) struct Faulty {
     last: Mutex<Option<Call>>,
     /// Seizures are not answered.
     pub(crate) silent: AtomicBool,
+    /// Reads that failed so.
+    pub(crate) unread: AtomicU64,
+    /// Streams cannot be listed.
+    pub(crate) unlisted: AtomicBool,
+    /// Reads of this event by its id fail, after so many more that do not.
+    pub(crate) unreadable: Mutex<Option<(EventId, u32)>>,
 }
 
 impl Faulty {
@@ -47,6 +53,9 @@ impl Faulty {
             again: AtomicU64::new(0),
             last: Mutex::default(),
             silent: AtomicBool::new(false),
+            unread: AtomicU64::new(0),
+            unlisted: AtomicBool::new(false),
+            unreadable: Mutex::default(),
         })
     }
 
@@ -102,6 +111,14 @@ impl Store for Faulty {
         if read.processor.is_some() {
             self.pass(Call::Read(read.shard));
         }
+        if let (ReadFrom::Ids(ids), Some((bad, left))) = (&read.from, &mut *self.unreadable.lock())
+            && ids.contains(bad)
+        {
+            *left = left.checked_sub(1).ok_or_else(|| {
+                self.unread.fetch_add(1, Ordering::Relaxed);
+                StoreError::Down { reason: format!("event {bad} cannot be read") }
+            })?;
+        }
         self.inner.read(read).await
     }
 
@@ -134,6 +151,9 @@ impl Store for Faulty {
     }
 
     async fn query(&self, query: Query) -> Result<Rows> {
+        if self.unlisted.load(Ordering::Relaxed) && matches!(query, Query::Streams) {
+            return Err(StoreError::Down { reason: "streams cannot be listed".to_owned() });
+        }
         self.inner.query(query).await
     }
 

@@ -1,13 +1,15 @@
 //! Latest mode: the newest event of a lane wins, durably.
 
+use std::time::Duration;
+
 use laneway_core::store::Receipt;
 use laneway_core::{Mode, Status, Terminal};
 use laneway_engine::ProcessorSettings;
-use laneway_engine::handler::{OnFailure, Policy};
-use laneway_engine::job::{JobError, Submit};
+use laneway_engine::handler::{LaneAnswer, LaneRun, OnFailure, Policy};
+use laneway_engine::job::{By, JobError, Retried, Submit};
 use laneway_engine::log::Appending;
 
-use crate::world::{World, draft};
+use crate::world::{Answer, World, draft};
 
 fn settings() -> ProcessorSettings {
     let policy = Policy { max_attempts: 2, on_failure: OnFailure::Park, ..Policy::default() };
@@ -95,4 +97,54 @@ async fn generation_that_was_done_is_superseded_also_after_a_restart() {
     again.process(settings()).await;
     let same = submit(&again, "pod", 5, "five once more").await;
     assert_eq!(again.settled(same).await.status(), Status::Ended(Terminal::Superseded));
+}
+
+/// A run that takes a minute and then fails, if its data says so.
+fn slow_failure(lane: &LaneRun) -> Answer {
+    match &lane.events[0].data[..] {
+        b"slow failure" => Answer::FailAfter(Duration::from_secs(60)),
+        _ => Answer::Now(LaneAnswer::done(None)),
+    }
+}
+
+/// A run fails while a newer event waits behind it.
+async fn check_newer_behind(policy: Policy) {
+    let mut world = World::new(Mode::Latest).await;
+    world.process_with(ProcessorSettings { policy, ..ProcessorSettings::default() }, slow_failure).await;
+    let failing = submit(&world, "pod", 1, "slow failure").await;
+    assert_eq!(world.nexts(1).await, ["slow failure"]);
+    let newest = submit(&world, "pod", 2, "two").await;
+    assert_eq!(world.settled(newest).await.status(), Status::Ended(Terminal::Done));
+    assert_eq!(world.settled(failing).await.status(), Status::Ended(Terminal::Superseded));
+    let ran = world.next().await;
+    assert_eq!((ran.data.as_str(), ran.attempt), ("two", 1), "at once, and with no attempts");
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_that_fails_does_not_hold_up_the_newer_one_behind_it() {
+    let hour = Duration::from_secs(3_600);
+    for on_failure in [OnFailure::Park, OnFailure::Halt, OnFailure::DeadLetter, OnFailure::DeadLetterLane] {
+        check_newer_behind(Policy { max_attempts: 1, on_failure, ..Policy::default() }).await;
+    }
+    check_newer_behind(Policy { backoff: hour, backoff_max: hour, ..Policy::default() }).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_job_that_runs_again_is_stale_once_there_is_a_newer_one() {
+    let mut world = World::new(Mode::Latest).await;
+    let policy = Policy { on_failure: OnFailure::Drop, ..Policy::default() };
+    world.process(ProcessorSettings { policy, ..ProcessorSettings::default() }).await;
+    let jobs = world.engine.jobs().clone();
+    let old = submit(&world, "pod", 1, "broken").await;
+    world.settled(old).await;
+    let Retried::Again(again) = jobs.retry(old, &By::default()).await.expect("it is the newest") else {
+        panic!("a new job")
+    };
+    assert_eq!(world.settled(again.id).await.status(), Status::Ended(Terminal::Failed), "it ran again");
+    assert_eq!(world.nexts(2).await, ["broken", "broken"]);
+    let newer = submit(&world, "pod", 2, "two").await;
+    world.settled(newer).await;
+    let refused = jobs.retry(old, &By::default()).await;
+    assert!(matches!(&refused, Err(JobError::NotMade(why)) if why.contains("generation")), "{refused:?}");
+    assert_eq!(world.nexts(1).await, ["two"]);
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::store::{Query, Receipt, Rows};
-use laneway_core::{EventId, JobId, Key, Mode, Partition, Seat, Terminal};
+use laneway_core::{BlockKind, EventId, JobId, Key, LaneName, Mode, Partition, Seat, Terminal};
 use laneway_engine::ProcessorSettings;
 use laneway_engine::handler::{LaneAnswer, Policy, Retry, Run};
 use laneway_engine::job::{JobError, JobStatus, Submit};
@@ -175,11 +175,29 @@ impl History {
     async fn calm_down(&mut self) {
         self.book.lock().calm = true;
         seam::wait(Duration::from_secs(2)).await;
+        self.check_only_the_newest_waits().await;
         for key in KEYS {
             let key = Key::new(key).expect("a short key");
             self.world.engine.operator().resume_lane("charge", &key).await.expect("it is filed");
         }
         seam::wait(Duration::from_secs(8)).await;
+    }
+
+    /// Whatever holds a lane up, except a pause, holds up its newest event alone: a newer one frees the lane.
+    async fn check_only_the_newest_waits(&self) {
+        let paused = self.world.engine.looker().held_lanes("charge", Some(BlockKind::Paused), 10).await;
+        let paused: Vec<_> = paused.expect("listed").into_iter().map(|held| held.record.lane).collect();
+        let ends = self.ends().await;
+        for (lane, key) in KEYS.iter().enumerate() {
+            if paused.contains(&LaneName::Key(Key::new(*key).expect("a short key"))) {
+                continue;
+            }
+            let events: Vec<&Accepted> = self.accepted.iter().filter(|event| event.lane == lane).collect();
+            for event in events.iter().rev().skip(1).filter(|event| !ends.contains_key(&event.id)) {
+                let newest = events.last();
+                panic!("seed {}: {event:?} waits although {newest:?} is newer", self.seed);
+            }
+        }
     }
 
     async fn check(&self) {

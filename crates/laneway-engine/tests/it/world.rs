@@ -39,11 +39,14 @@ impl World {
     }
 
     pub(crate) async fn with_partitions(mode: Mode, partitions: u32) -> Self {
+        Self::with_settings(StreamSettings { partitions, mode, ..StreamSettings::default() }).await
+    }
+
+    pub(crate) async fn with_settings(settings: StreamSettings) -> Self {
         let clock = Arc::new(TokioClock::start());
         let env = Env::seeded(clock.clone(), 7);
         let store = Arc::new(MemoryStore::new(clock));
         let world = Self::on(store, env);
-        let settings = StreamSettings { partitions, mode, ..StreamSettings::default() };
         world.engine.define_stream("orders", settings).await.expect("a new stream");
         world
     }
@@ -86,6 +89,10 @@ impl World {
                         Answer::After(length) => {
                             seam::wait(length).await;
                             LaneAnswer::all_done(lane)
+                        }
+                        Answer::FailAfter(length) => {
+                            seam::wait(length).await;
+                            LaneAnswer::failed("as told", Retry::ByPolicy)
                         }
                     });
                 }
@@ -139,6 +146,7 @@ pub(crate) enum Answer {
     Now(LaneAnswer),
     WhenCancelled,
     After(Duration),
+    FailAfter(Duration),
 }
 
 fn obey(lane: &LaneRun) -> Answer {

@@ -74,6 +74,7 @@ codes! {
     SuccessorsDone "successors_done" CONFLICT false "later events of the lane are done",
     EarlierDead "earlier_dead" CONFLICT false "an earlier event of the lane is a dead letter",
     WholeLane "whole_lane" CONFLICT false "the lane comes back as a whole",
+    HeadersFull "headers_full" CONFLICT false "the event has no room for another header",
     NotPull "not_pull" CONFLICT false "no worker can claim from this processor",
     ClaimLost "claim_lost" CONFLICT false "the claim is not the worker's any more",
     JobGone "job_gone" GONE false "the job is forgotten",

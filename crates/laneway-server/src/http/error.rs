@@ -292,6 +292,9 @@ impl From<Refused> for Failure {
             Refused::SuccessorsDone => Code::SuccessorsDone,
             Refused::EarlierDead => Code::EarlierDead,
             Refused::WholeLane => Code::WholeLane,
+            Refused::Trimmed => Code::EventTrimmed,
+            Refused::Stale => Code::StaleGeneration,
+            Refused::HeadersFull => Code::HeadersFull,
             // What this program files it can read.
             Refused::Malformed => Code::Internal,
         };

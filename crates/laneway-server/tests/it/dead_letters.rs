@@ -17,17 +17,22 @@ async fn given_up(program: &Program) -> Client {
             .unwrap();
     client.append("orders", &events).await.unwrap();
     for processor in ["charge", "mail"] {
-        let settings = json!({"stream":"orders","pull":true,"on_failure":"dead_letter"});
-        client.put_processor(processor, &serde_json::from_value(settings).unwrap()).await.unwrap();
-        for _ in 0..3 {
-            let wish: ClaimRequest = serde_json::from_str(r#"{"wait":"20s"}"#).unwrap();
-            let claim = client.claim(processor, &wish).await.unwrap().claims.remove(0).claim;
-            let settle = json!({"settlements":[{"claim":claim,"outcome":"fail","error":"no"}]});
-            let settle: Settle = serde_json::from_value(settle).unwrap();
-            assert!(client.settle(processor, &settle).await.unwrap().settlements[0].accepted);
-        }
+        give_up(&client, processor, 3).await;
     }
     client
+}
+
+/// A processor that gives up so many events.
+async fn give_up(client: &Client, processor: &str, count: usize) {
+    let settings = json!({"stream":"orders","pull":true,"on_failure":"dead_letter"});
+    client.put_processor(processor, &serde_json::from_value(settings).unwrap()).await.unwrap();
+    for _ in 0..count {
+        let wish: ClaimRequest = serde_json::from_str(r#"{"wait":"20s"}"#).unwrap();
+        let claim = client.claim(processor, &wish).await.unwrap().claims.remove(0).claim;
+        let settle = json!({"settlements":[{"claim":claim,"outcome":"fail","error":"no"}]});
+        let settle: Settle = serde_json::from_value(settle).unwrap();
+        assert!(client.settle(processor, &settle).await.unwrap().settlements[0].accepted);
+    }
 }
 
 async fn post(client: &Client, path: &str, body: Value) -> Value {
@@ -96,5 +101,27 @@ async fn a_filter_redrives_lanes_and_tells_of_each_letter() {
     let refused =
         post(&client, "/v1/dead-letters/discard", json!({"refs":["orders/0/1"],"cursor":"x"})).await;
     assert!(refused["detail"].as_str().unwrap().contains("cursor is set beside refs"), "{refused}");
+    program.stop().await;
+}
+
+/// A copy says where it comes from: an event that has no room for that stays a dead letter.
+#[tokio::test(flavor = "multi_thread")]
+async fn copy_without_room_for_its_origin_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = program.client();
+    client.put_stream("orders", &serde_json::from_str(r#"{"partitions":1}"#).unwrap()).await.unwrap();
+    let headers: serde_json::Map<String, Value> = (0..64).map(|at| (format!("h{at}"), json!("v"))).collect();
+    let events = json!([{"key":"ann","data":1,"headers":headers}]);
+    let events: Vec<EventDraft> = serde_json::from_value(events).unwrap();
+    client.append("orders", &events).await.unwrap();
+    give_up(&client, "charge", 1).await;
+    let redrive = json!({"filter":{"processor":"charge"},"to":"tail"});
+    let refused = post(&client, "/v1/dead-letters/redrive", redrive).await;
+    assert_eq!(
+        (&refused["count"], &refused["items"][0]["code"]),
+        (&json!(0), &json!("headers_full")),
+        "{refused}"
+    );
     program.stop().await;
 }

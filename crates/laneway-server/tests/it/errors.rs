@@ -70,6 +70,8 @@ async fn every_code_is_documented_and_provoked() {
     all.extend(["claim_lost", "event_running", "shutting_down", "not_pull"].map(str::to_owned));
     all.extend(["processor_stopped", "dead_letter_not_found"].map(str::to_owned));
     all.extend(["successors_done", "earlier_dead", "whole_lane"].map(str::to_owned));
+    // Provoked in `dead_letters`.
+    all.insert("headers_full".to_owned());
     // Provoked in `follow`.
     all.extend(["event_trimmed", "too_many_followers"].map(str::to_owned));
     // And in `jobs` and `schedules`.

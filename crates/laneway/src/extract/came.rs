@@ -3,6 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bytes::Bytes;
+use laneway_engine::handler::Done;
+use parking_lot::Mutex;
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::format;
 use crate::record::{JobRecord, Record};
 
 /// An event, as the record it carries.
@@ -68,7 +75,8 @@ pub struct Job<T: JobRecord>(pub T);
 
 /// Several events of one lane, in order, for work that is cheaper together.
 ///
-/// `Ok` settles all of them. A handler that fails in the middle first says how far it came, with
+/// `Ok` settles all of them, and its value is the result of those that are jobs, unless [`answer`](Self::answer) gave them one
+/// of their own. A handler that fails in the middle first says how far it came, with
 /// [`done_through`](Self::done_through): those are settled and the next one has failed. With
 /// [`LaneState`](super::LaneState) among the arguments a batch is done as a whole or not at all, since nobody could
 /// tell which part of the state belongs to which event.
@@ -106,17 +114,83 @@ pub struct Job<T: JobRecord>(pub T);
 #[derive(Debug)]
 pub struct LaneBatch<T: Record> {
     records: Vec<T>,
-    done: Arc<AtomicUsize>,
+    said: Arc<OneByOne>,
+}
+
+/// What a handler says of the events of a lane batch, one by one.
+#[derive(Debug, Default)]
+pub(crate) struct OneByOne {
+    done: AtomicUsize,
+    results: Mutex<Vec<Option<Bytes>>>,
+}
+
+impl OneByOne {
+    /// So many are done, whatever becomes of the others.
+    pub(crate) fn done(&self) -> usize {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// The first so many as done, each with its own result, or with this one.
+    pub(crate) fn take_done(&self, count: usize, others: Option<&Bytes>) -> Vec<Done> {
+        let mut results = std::mem::take(&mut *self.results.lock());
+        results.resize(count, None);
+        let each = |own: Option<Bytes>| Done { result: own.or_else(|| others.cloned()), emits: Vec::new() };
+        results.into_iter().map(each).collect()
+    }
 }
 
 impl<T: Record> LaneBatch<T> {
-    pub(crate) fn new(records: Vec<T>, done: Arc<AtomicUsize>) -> Self {
-        Self { records, done }
+    pub(crate) fn new(records: Vec<T>, said: Arc<OneByOne>) -> Self {
+        Self { records, said }
     }
 
     /// Says that the first so many events are done, whatever becomes of the others.
     pub fn done_through(&self, count: usize) {
-        self.done.store(count.min(self.records.len()), Ordering::Relaxed);
+        self.said.done.store(count.min(self.records.len()), Ordering::Relaxed);
+    }
+
+    /// Says what the submitter of one of them gets if it is a job. It counts once the event is done: by
+    /// [`done_through`](Self::done_through), or because the handler returns `Ok`, whose value is the result of the others.
+    ///
+    /// ```
+    /// use laneway::prelude::*;
+    ///
+    /// # #[derive(Record, Serialize, Deserialize)]
+    /// # #[record(key = "account")]
+    /// # struct Payment { account: String, cents: i64 }
+    /// async fn book(batch: LaneBatch<Payment>, mut balance: LaneState<i64>) -> Result<()> {
+    ///     for (index, payment) in batch.iter().enumerate() {
+    ///         *balance += payment.cents;
+    ///         batch.answer(index, &*balance)?; // the balance after this one
+    ///     }
+    ///     Ok(())
+    /// }
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<()> {
+    /// let app = laneway::testing::App::new();
+    /// let payments = app.stream::<Payment>("payments");
+    /// app.processor("book", &payments, book);
+    /// app.start().await?;
+    /// let first = payments.submit_as::<i64>(&Payment { account: "a1".to_owned(), cents: 5 }).await?;
+    /// let second = payments.submit_as::<i64>(&Payment { account: "a1".to_owned(), cents: 7 }).await?;
+    /// assert_eq!((first.wait(secs(10)).await?, second.wait(secs(10)).await?), (5, 12));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// When the value cannot be serialised: then nothing was said.
+    ///
+    /// # Panics
+    /// When there is no such index; that counts as a failure of the whole run.
+    pub fn answer<R: Serialize>(&self, index: usize, result: &R) -> Result<()> {
+        assert!(index < self.records.len(), "index is {index}, must be below {}", self.records.len());
+        let result = format::encode("the result", result).map_err(Error::permanent)?;
+        let mut results = self.said.results.lock();
+        if results.len() <= index {
+            results.resize(index + 1, None);
+        }
+        results[index] = Some(result);
+        Ok(())
     }
 }
 

@@ -15,6 +15,7 @@ mod object;
 mod scope;
 mod state;
 
+pub(crate) use came::OneByOne;
 pub use came::{Event, Job, LaneBatch};
 pub use ctx::Ctx;
 pub use each::Each;

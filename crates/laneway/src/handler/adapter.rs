@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use futures::FutureExt;
 use futures::future::join_all;
 use laneway_core::{Event, Partition, Steady};
 use laneway_engine::handler::{
@@ -18,7 +19,7 @@ use laneway_engine::handler::{
 
 use super::function::Handler;
 use crate::error::{Error, Result};
-use crate::extract::{Ground, HeadBatch, Said, Scope, ScopeParts};
+use crate::extract::{Ground, HeadBatch, OneByOne, Said, Scope, ScopeParts};
 use crate::record::Record;
 
 /// A handler whose type is forgotten.
@@ -152,14 +153,19 @@ where
             let head = call.lane.events.swap_remove(0);
             let state = call.lane.state.take().map(|state| state.bytes);
             let scope = call.scope(head, call.lane.attempt, state);
-            scope.record().map(|record| heads.push((record, scope))).map_err(|error| failed(0, error)).err()
+            scope
+                .record()
+                .map(|record| heads.push((record, scope)))
+                .map_err(|error| failed(Vec::new(), error))
+                .err()
         })
         .collect();
     let mut answers = Vec::new();
     if !heads.is_empty() {
+        let is_one = heads.len() == 1;
         let (batch, said) = HeadBatch::new(heads);
-        let returned = run(Arc::clone(&said), batch).await;
-        answers = said.into_answers(returned);
+        let returned = unless_panics(run(Arc::clone(&said), batch)).await;
+        answers = said.into_answers(returned.map_err(|error| if is_one { error.of_one() } else { error }));
     }
     let mut answers = answers.into_iter();
     let answer = |unfit: Option<LaneAnswer>| unfit.or_else(|| answers.next()).expect("one answer per record");
@@ -180,7 +186,7 @@ where
         }
         let attempt = if index == 0 { call.lane.attempt } else { 1 };
         let scope = call.scope(event, attempt, state.clone());
-        match run(Arc::clone(&scope)).await.and_then(|result| scope.finish(result)) {
+        match unless_panics(run(Arc::clone(&scope))).await.and_then(|result| scope.finish(result)) {
             Ok(finished) => {
                 answer.done.push(finished.done);
                 match &finished.state {
@@ -191,7 +197,7 @@ where
                 answer.state = finished.state;
             }
             Err(error) => {
-                answer.failure = Some(error.into_failure());
+                answer.failure = Some(error.of_one().into_failure());
                 break;
             }
         }
@@ -199,8 +205,8 @@ where
     answer
 }
 
-/// Runs the events of a lane in one call. `done` is what the handler says it has done when it fails.
-pub(super) async fn whole<T, F, A>(mut call: LaneCall, done: &AtomicUsize, run: F) -> LaneAnswer
+/// Runs the events of a lane in one call. `said` is what the handler says of them one by one.
+pub(super) async fn whole<T, F, A>(mut call: LaneCall, said: &OneByOne, run: F) -> LaneAnswer
 where
     T: Record,
     F: FnOnce(Arc<Scope>, Vec<T>) -> A,
@@ -213,32 +219,36 @@ where
     for event in &events {
         match crate::format::decode("the event's data", &event.data) {
             Ok(record) => records.push(record),
-            Err(error) if records.is_empty() => return failed(0, Error::permanent(error)),
+            Err(error) if records.is_empty() => return failed(Vec::new(), Error::permanent(error)),
             // It fails when it comes again as the lane's head; those before it are fine.
             Err(_) => break,
         }
     }
     let count = records.len();
-    match run(Arc::clone(&scope), records).await.and_then(|result| scope.finish(result)) {
+    match unless_panics(run(Arc::clone(&scope), records)).await.and_then(|result| scope.finish(result)) {
         Ok(finished) => {
-            let result = finished.done.result;
-            let each = Done { result, emits: Vec::new() };
-            let mut answer =
-                LaneAnswer { done: vec![each; count], state: finished.state, ..LaneAnswer::default() };
+            let done = said.take_done(count, finished.done.result.as_ref());
+            let mut answer = LaneAnswer { done, state: finished.state, ..LaneAnswer::default() };
             if let Some(last) = answer.done.last_mut() {
                 last.emits = finished.done.emits;
             }
             answer
         }
-        Err(error) if scope.is_untouched() => failed(done.load(Ordering::Relaxed).min(count), error),
-        Err(error) => failed(0, error),
+        Err(error) => {
+            let done = if scope.is_untouched() { said.done().min(count) } else { 0 };
+            let error = if count - done <= 1 { error.of_one() } else { error };
+            failed(said.take_done(done, None), error)
+        }
     }
 }
 
-fn failed(done: usize, error: Error) -> LaneAnswer {
-    LaneAnswer {
-        done: vec![Done::default(); done],
-        failure: Some(error.into_failure()),
-        ..LaneAnswer::default()
-    }
+/// A panic is an error of the handler like any other. Which of the events of the call it was about, nobody knows; whoever
+/// hands in a single one does.
+async fn unless_panics<R>(running: impl Future<Output = Result<R>>) -> Result<R> {
+    let ended = AssertUnwindSafe(running).catch_unwind().await;
+    ended.unwrap_or_else(|panic| Err(Error::panicked(&*panic)))
+}
+
+fn failed(done: Vec<Done>, error: Error) -> LaneAnswer {
+    LaneAnswer { done, failure: Some(error.into_failure()), ..LaneAnswer::default() }
 }

@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use laneway_engine::Batch;
@@ -11,7 +10,7 @@ use serde::Serialize;
 
 use super::adapter::{LaneCall, each, side_by_side, together, whole};
 use crate::error::Error;
-use crate::extract::{Event, Extract, HeadBatch, Job, LaneBatch, Needs, OverLanes};
+use crate::extract::{Event, Extract, HeadBatch, Job, LaneBatch, Needs, OneByOne, OverLanes};
 use crate::record::{JobRecord, Record};
 use crate::seam;
 
@@ -159,9 +158,9 @@ macro_rules! functions {
             async fn run(self, calls: Vec<LaneCall>) -> Vec<LaneAnswer> {
                 let handler = &self;
                 side_by_side(calls, |call| async move {
-                    let done = Arc::new(AtomicUsize::new(0));
-                    whole(call, &done, |scope, records| {
-                        let (handler, batch) = (handler.clone(), LaneBatch::new(records, Arc::clone(&done)));
+                    let said = Arc::new(OneByOne::default());
+                    whole(call, &said, |scope, records| {
+                        let (handler, batch) = (handler.clone(), LaneBatch::new(records, Arc::clone(&said)));
                         async move {
                             let running = handler(batch, $($argument::extract(&scope).await?,)*);
                             let answer = running.await.map_err(Into::into)?;

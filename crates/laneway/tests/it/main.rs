@@ -5,6 +5,7 @@ mod examples;
 mod handlers;
 mod heads;
 mod operating;
+mod panics;
 mod sending;
 mod starting;
 mod upkeep;

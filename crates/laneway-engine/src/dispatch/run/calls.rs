@@ -108,13 +108,17 @@ impl Loop {
             return;
         }
         let (store, id) = (Arc::clone(&self.ground.store), self.seat.id());
-        let wanted: Vec<LaneName> =
-            std::iter::from_fn(|| self.seat.next_wanted_lane()).take(LOAD_MAX).collect();
+        let is_due = self.lanes_due_at.is_some_and(|due| due <= now.steady);
+        // In turn: lanes that can never be loaded by name must not keep those back whose time has come.
+        let by_time = is_due && std::mem::take(&mut self.loaded_by_name);
+        let most = if by_time { 0 } else { LOAD_MAX };
+        let wanted: Vec<LaneName> = std::iter::from_fn(|| self.seat.next_wanted_lane()).take(most).collect();
         if !wanted.is_empty() {
             self.seat.load_sent();
+            self.loaded_by_name = true;
             self.loading_named.clone_from(&wanted);
             self.loading = Some(async move { load_named(&*store, id, wanted, room).await }.boxed());
-        } else if self.lanes_due_at.is_some_and(|due| due <= now.steady) {
+        } else if is_due {
             self.lanes_due_at = None;
             self.seat.load_sent();
             self.loading = Some(async move { load_due(&*store, id, now, room).await }.boxed());

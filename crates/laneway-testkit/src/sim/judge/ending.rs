@@ -1,7 +1,7 @@
 //! S1: once faults have stopped, everything comes to its end, except what somebody must decide about.
 
 use laneway_core::store::SeatStatus;
-use laneway_core::{Block, EventId, LaneName, Seat};
+use laneway_core::{Block, EventId, LaneName, Mode, Seat};
 
 use super::Judge;
 use super::seats::SeatModel;
@@ -43,10 +43,19 @@ impl Judge {
         }
         let Some(events) = self.events.get(&seat.shard) else { return };
         let waits = |id: &EventId| *id > model.start && !model.settled.contains_key(id);
+        let latest = self.settings_of(seat).is_some_and(|(_, mode, _)| mode == Mode::Latest);
         for (id, event) in events.iter().filter(|(id, _)| waits(id)).take(TOLD_MAX * 20) {
             let lane = event.key.clone().map_or(LaneName::Event(*id), LaneName::Key);
             let record = model.records.get(&lane);
             match record.and_then(|record| record.block.as_ref()) {
+                // A newer event would have freed it (contract 1.14).
+                Some(Block::Parked { .. })
+                    if latest && events.iter().any(|(newer, other)| newer > id && other.key == event.key) =>
+                {
+                    stranded.push(format!(
+                        "seat {seat}: event {id} of lane {lane} is parked, and a newer one came"
+                    ));
+                }
                 Some(Block::Parked { .. } | Block::Paused { .. }) => {}
                 block => {
                     let sided = model.sided.contains_key(id);

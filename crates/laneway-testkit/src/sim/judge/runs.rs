@@ -2,6 +2,7 @@
 //! and back-off is kept. R2: what kills the process is not started for ever.
 
 use laneway_core::{Block, Due, EventId, LaneName, Mode, Seat, Term};
+use laneway_engine::Batch;
 
 use super::Judge;
 use crate::sim::life::TrueNow;
@@ -166,13 +167,16 @@ impl Judge {
     }
 
     /// What is known of a seat's processor: `run_ahead`, the stream's mode, and most attempts and crashes.
-    fn settings_of(&self, seat: Seat) -> Option<(u32, Mode, (u32, u32))> {
+    pub(super) fn settings_of(&self, seat: Seat) -> Option<(u32, Mode, (u32, u32))> {
         // Numbers are given in the order in which a node registers them.
         let at = usize::try_from(seat.processor.0).ok()?.checked_sub(1)?;
         let (_, stream) = PROCESSORS.get(at)?;
         let settings = self.options.processors.get(at)?;
         let mode = self.options.stream(STREAMS.iter().position(|name| name == stream)?).mode;
-        Some((settings.run_ahead, mode, (settings.policy.max_attempts, settings.policy.crashes_max)))
+        // What failed among others is tried once more, alone, before it is given up.
+        let least = if settings.batch == Batch::One { 1 } else { 2 };
+        let attempts = settings.policy.max_attempts.max(least);
+        Some((settings.run_ahead, mode, (attempts, settings.policy.crashes_max)))
     }
 
     /// How often an event was started under a grant that stood.
