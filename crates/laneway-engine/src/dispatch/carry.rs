@@ -18,7 +18,7 @@ use crate::handler::{
 use crate::lane::Waiting;
 use crate::log::Catalogue;
 use crate::observe::{Meters, Nearby, note_failures, of_run, processing};
-use crate::service::{Env, contained};
+use crate::service::{Env, Now, contained};
 
 /// What the runs of a seat stand on.
 pub(crate) struct Ground {
@@ -52,10 +52,11 @@ pub(crate) fn carrying(
     run: NewRun,
     place: OwnedSemaphorePermit,
     finisher: Finisher,
+    now: Now,
 ) -> Carrying {
     let NewRun { number, lanes, events, cancel } = run;
     let timeout = timeout_of(&events, ground.timeout);
-    let deadline = timeout.map(|timeout| ground.env.now().steady.after(timeout));
+    let deadline = timeout.map(|timeout| now.steady.after(timeout));
     let shard = seat.shard;
     let run = Run {
         seat,

@@ -271,7 +271,7 @@ impl Loop {
             let Some(free) = free else { return self.ask_place() };
             let Some(run) = self.seat.start_run(now) else { break };
             let (ground, finisher) = (Arc::clone(&self.ground), self.finisher.clone());
-            runs.push(carrying(ground, self.seat.id(), run, free, finisher));
+            runs.push(carrying(ground, self.seat.id(), run, free, finisher, now));
         }
         // A place that is kept for nobody would be missed by another seat.
         self.asking_place = None;

@@ -82,7 +82,10 @@ impl Jobs {
     /// Submits one job.
     pub async fn submit_one(&self, stream: &str, job: Submit, by: &By) -> Result<Submitted, JobError> {
         by.check()?;
-        let draft = self.draft(stream, job, by, None).await?;
+        headers::check(&job.draft.headers)?;
+        let info = self.catalogue.stream(stream).await?;
+        let responder = self.responder(&info, job.processor.as_deref()).await?;
+        let draft = self.draft(&info, job, responder, by, None)?;
         let submitted = self.append(stream, vec![draft]).await?.into_iter().next();
         submitted.unwrap_or_else(|| Err(JobError::NotMade("the store answered nothing".to_owned())))
     }
@@ -101,24 +104,34 @@ impl Jobs {
         by.check()?;
         Refusal::check_max("jobs", jobs.len(), JOBS_MAX)?;
         let mut drafts = Vec::with_capacity(jobs.len());
+        let info = self.catalogue.stream(stream).await?;
+        let mut found: Option<(Option<String>, ProcessorId)> = None;
         for (index, job) in jobs.into_iter().enumerate() {
-            drafts.push(self.draft(stream, job, by, Some(index)).await?);
+            headers::check(&job.draft.headers)?;
+            // Mostly all of them are for one processor.
+            let responder = match &found {
+                Some((processor, responder)) if *processor == job.processor => *responder,
+                _ => {
+                    let responder = self.responder(&info, job.processor.as_deref()).await?;
+                    found = Some((job.processor.clone(), responder));
+                    responder
+                }
+            };
+            drafts.push(self.draft(&info, job, responder, by, Some(index))?);
         }
         let jobs = self.append(stream, drafts).await?;
         let batch = BatchId::of(jobs.iter().flatten().map(|submitted| submitted.id));
         Ok(Submissions { jobs, batch })
     }
 
-    async fn draft(
+    fn draft(
         &self,
-        stream: &str,
+        info: &StreamInfo,
         job: Submit,
+        responder: ProcessorId,
         by: &By,
         index: Option<usize>,
     ) -> Result<Draft, JobError> {
-        headers::check(&job.draft.headers)?;
-        let info = self.catalogue.stream(stream).await?;
-        let responder = self.responder(&info, job.processor.as_deref()).await?;
         let keep = job.keep.unwrap_or(info.settings.keep_done);
         self.made(job.draft, responder, keep, by, index, None)
     }
