@@ -34,6 +34,7 @@ impl Seat {
             self.gathering.clean();
         }
         let Taken { commit, changed, after } = self.gathering.take(self.id, self.fence, id());
+        self.dead_count.sent(&commit);
         self.in_flight = Some(InFlight { after, lanes: changed, next_due: self.next_due.take() });
         Some(commit)
     }
@@ -64,6 +65,7 @@ impl Seat {
         }
         self.emitted = answer.emitted;
         self.requests.filed(answer.request_no);
+        self.dead_count.durable();
         let Some(in_flight) = self.in_flight.take() else { return };
         self.next_due_durable = in_flight.next_due;
         in_flight.lanes.iter().for_each(|lane| self.requests.moved(lane));

@@ -22,7 +22,23 @@ impl Seat {
             lanes_blocked: self.records.held_up(),
             jobs_waiting: self.book.jobs().saturating_sub(jobs_running),
             jobs_running,
+            dead_letters: self.dead_count.known(),
         }
+    }
+
+    /// Whether the store is to be asked how many dead letters there are: others only ever take some away.
+    pub(crate) fn wants_dead_count(&self) -> bool {
+        self.dead_count.known() != Some(0) && !self.is_draining()
+    }
+
+    /// The store is asked for it.
+    pub(crate) fn dead_count_sent(&mut self) {
+        self.dead_count.asked();
+    }
+
+    /// The store's answer. Answers whether it was worth anything.
+    pub(crate) fn dead_counted(&mut self, count: u64) -> bool {
+        self.dead_count.answered(count)
     }
 
     /// Age of the oldest event that holds the floor back. Of events that are not read yet nothing is known but that they

@@ -8,6 +8,7 @@ mod accused;
 mod batches;
 mod carry;
 mod claims;
+mod dead_count;
 mod durable;
 mod fetch;
 mod intake;

@@ -23,6 +23,8 @@ pub(super) enum Verdict {
     Answer(Answer),
     /// It is looked at again then.
     PutOff(Until),
+    /// What was looked up for it is older than this lane: it is looked up again as soon as the lane stands.
+    LookUpAgain(LaneName),
     /// The commit that carries its effect answers it.
     Follows,
 }
@@ -68,15 +70,9 @@ impl Seat {
                 return;
             }
         }
-        // What it was looked up for may be changing at this moment: it is looked up again afterwards, and not before.
-        let lane = wish.lane.as_ref().map(|view| view.record.lane.clone());
-        if !self.knows(&wish) {
-            if let Some(lane) = lane.filter(|lane| self.is_changing(lane)) {
-                return self.requests.put_off(number, Until::Lane(lane));
-            }
-            if wish.lane.as_ref().is_some_and(|view| self.changed_since_wish.contains(&view.record.lane)) {
-                return;
-            }
+        let lane = wish.lane.as_ref().map(|view| &view.record.lane);
+        if let Some(lane) = lane.filter(|lane| !self.knows(&wish) && self.is_newer_than_wish(lane)) {
+            return self.look_up_again(number, lane.clone());
         }
         wish.lane.iter().for_each(|view| self.note_ahead(view));
         let verdict = match wish.row.op.clone() {
@@ -96,7 +92,23 @@ impl Seat {
         match verdict {
             Verdict::Answer(answer) => self.answer(number, answer),
             Verdict::PutOff(until) => self.requests.put_off(number, until),
+            Verdict::LookUpAgain(lane) => self.look_up_again(number, lane),
             Verdict::Follows => self.requests.put_off(number, Until::Answer),
+        }
+    }
+
+    /// Whether a lane has changed since the request under way was looked up, or is just changing.
+    fn is_newer_than_wish(&self, lane: &LaneName) -> bool {
+        self.is_changing(lane) || self.changed_since_wish.contains(lane)
+    }
+
+    /// What a request was looked up for has changed: it is looked up again once that is durable, and at once if it is. A lane
+    /// that stands already moves no more by itself, least of all in a seat that is halted: nothing else would call the request.
+    fn look_up_again(&mut self, number: u64, lane: LaneName) {
+        let stands = !self.is_changing(&lane);
+        self.requests.put_off(number, Until::Lane(lane.clone()));
+        if stands {
+            self.requests.moved(&lane);
         }
     }
 
@@ -151,9 +163,9 @@ impl Seat {
     /// After a halt the lanes that stood with it run again too: all of them, before the processor does.
     fn resume_all(&mut self, wish: &Wish) -> Verdict {
         if self.status == SeatStatus::Halted {
-            let newer = |lane| self.is_changing(lane) || self.changed_since_wish.contains(lane);
-            if let Some(record) = wish.parked.iter().find(|record| newer(&record.lane)) {
-                return Verdict::PutOff(Until::Lane(record.lane.clone()));
+            // One that is not among the parked may have been parked since.
+            if let Some(lane) = self.changed_since_wish.first() {
+                return Verdict::LookUpAgain(lane.clone());
             }
             for record in wish.parked.iter().cloned() {
                 self.run_again(LaneRecord { attempts: 0, crashes: 0, started: false, ..record });

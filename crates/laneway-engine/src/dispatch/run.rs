@@ -35,6 +35,8 @@ const FORWARD_AGAIN_MAX: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// What a turn of the loop takes of the time that a task may keep its thread, in the runtime's units (128 in all).
 const TURN_COST: u32 = 8;
+/// How often dead letters are counted while there are any; the store looks at all of them.
+const COUNT_EVERY: Duration = Duration::from_secs(600);
 /// How often it is looked whether the calendar was put forward to where something is due.
 const CALENDAR_LOOK: Duration = Duration::from_secs(60);
 
@@ -83,6 +85,9 @@ struct Loop {
     forward_after: Option<Steady>,
     forward_wait: Duration,
     promoting: Option<BoxFuture<'static, Result<Promoted>>>,
+    counting: Option<BoxFuture<'static, Result<u64>>>,
+    /// When dead letters are counted next.
+    count_at: Steady,
     news: BoxFuture<'static, u64>,
     asked: BoxFuture<'static, u64>,
     /// What people want to know of the seat.
@@ -132,6 +137,8 @@ pub(crate) async fn run(ground: Arc<Ground>, seat: Seat, mut order: watch::Recei
         forward_after: None,
         forward_wait: TRY_AGAIN,
         promoting: None,
+        counting: None,
+        count_at: now.steady,
         news,
         asked,
         questions,
@@ -237,6 +244,7 @@ impl Loop {
         self.send_urgent();
         self.send_forward(now);
         self.send_promote(now);
+        self.send_count(now);
     }
 
     /// Tells how the seat stands, now and then: an idle one wakes up to look at least as often.
@@ -314,6 +322,7 @@ impl Loop {
             found = answer(&mut self.urging) => self.on_urgent(found),
             forwarded = answer(&mut self.forwarding) => self.on_forwarded(forwarded),
             promoted = answer(&mut self.promoting) => self.on_promoted(promoted),
+            counted = answer(&mut self.counting) => self.on_counted(counted),
             place = answer(&mut self.asking_place) => self.place = Some(place),
             permit = answer(&mut self.asking_alone) => {
                 self.alone = Some(permit);
@@ -491,6 +500,19 @@ impl Loop {
                 self.promote_at = Some(now.after(TRY_AGAIN));
             }
         }
+    }
+
+    /// Only the meters wait for it: a failure holds nothing up.
+    fn on_counted(&mut self, counted: Result<u64>) {
+        let is_known = match counted {
+            Ok(count) => self.seat.dead_counted(count),
+            Err(error) => {
+                tracing::warn!(seat = %self.seat.id(), %error, "dead letters are counted again");
+                false
+            }
+        };
+        let wait = if is_known { COUNT_EVERY } else { LOOK_EVERY };
+        self.count_at = self.ground.env.now().steady.after(wait);
     }
 
     fn try_again(&mut self, error: &StoreError) {

@@ -25,6 +25,7 @@ use laneway_lanes::table::ItemId;
 
 use super::accused::Accused;
 use super::claims::Settled;
+use super::dead_count::DeadCount;
 use super::fetch::Room;
 use super::queue::Requests;
 use super::settings::{Batch, ProcessorSettings};
@@ -102,6 +103,7 @@ pub(crate) struct Seat {
     pub(super) names: Names,
     /// What happened since the last durable commit.
     pub(super) tally: Tally,
+    pub(super) dead_count: DeadCount,
     /// When the last event that was read was appended.
     pub(super) read_time: Timestamp,
     pub(super) rates: Rates,
@@ -286,6 +288,7 @@ impl Seat {
             stage: Stage::Working,
             names,
             tally: Tally::default(),
+            dead_count: DeadCount::default(),
             read_time: Timestamp(0),
             rates,
             rate_waits: None,

@@ -26,6 +26,7 @@ pub(crate) struct Meters {
     lanes_blocked: Gauge,
     jobs_waiting: Gauge,
     jobs_running: Gauge,
+    dead_letters: Gauge,
 }
 
 /// What happened in a seat since it was last told to the meters.
@@ -56,6 +57,8 @@ pub(crate) struct Levels {
     pub(crate) lanes_blocked: usize,
     pub(crate) jobs_waiting: usize,
     pub(crate) jobs_running: usize,
+    /// Nothing until they were counted.
+    pub(crate) dead_letters: Option<u64>,
 }
 
 impl Tally {
@@ -101,7 +104,7 @@ impl Meters {
             jobs_ended: Terminal::ALL.map(|end| outcome(&names::JOBS_ENDED, &end.to_string())),
             retried: outcome(&names::PROCESSED, "retry"),
             parked: outcome(&names::PROCESSED, "parked"),
-            dead: names::DEAD_LETTERS.counter(&seat),
+            dead: names::DEAD_MADE.counter(&seat),
             discarded: names::DISCARDED.counter(&seat),
             superseded: names::SUPERSEDED.counter(&seat),
             duration: names::DURATION.histogram(&seat),
@@ -113,6 +116,7 @@ impl Meters {
             lanes_blocked: names::LANES_BLOCKED.gauge(&seat),
             jobs_waiting: jobs("waiting"),
             jobs_running: jobs("running"),
+            dead_letters: names::DEAD_LETTERS.gauge(&seat),
         }
     }
 
@@ -148,11 +152,12 @@ impl Meters {
         self.lanes_blocked.set(levels.lanes_blocked as f64);
         self.jobs_waiting.set(levels.jobs_waiting as f64);
         self.jobs_running.set(levels.jobs_running as f64);
+        levels.dead_letters.into_iter().for_each(|count| self.dead_letters.set(count as f64));
     }
 
     /// Tells that the seat is not owned here any more: the sum over all nodes stays right.
     pub(crate) fn leave(&self) {
-        self.show(&Levels::default());
+        self.show(&Levels { dead_letters: Some(0), ..Levels::default() });
     }
 }
 

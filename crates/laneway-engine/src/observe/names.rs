@@ -111,7 +111,7 @@ pub(super) const JOBS: Metric = Metric {
     name: "laneway_jobs",
     kind: MetricKind::Gauge,
     labels: &["stream", "processor", "partition", "state"],
-    help: "Jobs in memory: waiting or running. Those not read yet are in laneway_lag_events.",
+    help: "Jobs in the owner's memory: waiting or running. Neither those not read yet (laneway_lag_events counts their events) nor those set aside in lanes that are held up.",
 };
 pub(super) const JOBS_ENDED: Metric = Metric {
     name: "laneway_jobs_ended_total",
@@ -120,7 +120,13 @@ pub(super) const JOBS_ENDED: Metric = Metric {
     help: "Jobs by how they ended.",
 };
 pub(super) const DEAD_LETTERS: Metric = Metric {
-    name: "laneway_dead_letters_total",
+    name: "laneway_dead_letters",
+    kind: MetricKind::Gauge,
+    labels: SEAT,
+    help: "Dead letters that are there. What retention takes away is noticed within ten minutes.",
+};
+pub(super) const DEAD_MADE: Metric = Metric {
+    name: "laneway_dead_letters_made_total",
     kind: MetricKind::Counter,
     labels: SEAT,
     help: "Events that were put aside as dead letters.",
@@ -171,6 +177,7 @@ pub const METRICS: &[Metric] = &[
     JOBS,
     JOBS_ENDED,
     DEAD_LETTERS,
+    DEAD_MADE,
     DISCARDED,
     STORE_OP,
     STORE_ERRORS,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use laneway_core::LaneName;
 use laneway_core::limits::PAGE_BYTES_MAX;
 use laneway_core::store::{LaneSelect, Lanes, Promote, Query, Read, ReadFrom, RequestRow, Rows};
+use laneway_core::{LaneName, StoreError};
 
 use super::Loop;
 use crate::commit::send;
@@ -167,6 +167,25 @@ impl Loop {
         self.forwarding = Some(
             async move { forward_outbox(&*ground.store, &ground.catalogue, id, fence, after).await }.boxed(),
         );
+    }
+
+    /// The loop looks around at least once a second, so this needs no alarm of its own.
+    pub(super) fn send_count(&mut self, now: Now) {
+        if self.counting.is_some() || self.count_at > now.steady || !self.seat.wants_dead_count() {
+            return;
+        }
+        self.seat.dead_count_sent();
+        let (store, id) = (Arc::clone(&self.ground.store), self.seat.id());
+        let counting = async move {
+            let Rows::Counts(counts) = store.query(Query::Counts(id.shard)).await? else {
+                return Err(StoreError::Corrupt {
+                    what: "the store answered another list than counts".to_owned(),
+                });
+            };
+            let found = counts.seats.iter().find(|(processor, _)| *processor == id.processor);
+            Ok(found.map_or(0, |(_, [_, dead, _, _])| *dead))
+        };
+        self.counting = Some(counting.boxed());
     }
 
     pub(super) fn send_promote(&mut self, now: Now) {

@@ -163,13 +163,18 @@ impl Played {
 
     /// Somebody asks for something of a lane that the store shows so.
     pub(super) fn ask(&mut self, number: u64, op: RequestOp, lane: Option<LaneView>) {
-        let mut wish = Wish::new(RequestRow { number, token: TokenId(number.into()), op }, number - 1);
+        let mut wish = wish(number, op);
         if let RequestOp::Cancel { id } = &wish.row.op {
             wish.event = Some(Entry::Event(event_in(1, id.0)));
             wish.sided = lane.as_ref().is_some_and(|view| view.siding.contains(id));
         }
         wish.lane = lane;
         self.seat.wish_sent();
+        self.decide(wish);
+    }
+
+    /// A request that was looked up is decided.
+    pub(super) fn decide(&mut self, wish: Wish) {
         self.seat.grant(&self.env, wish, NOW);
     }
 
@@ -196,6 +201,11 @@ impl Played {
             self.durable(&commit);
         }
     }
+}
+
+/// A request, with nothing looked up for it.
+pub(super) fn wish(number: u64, op: RequestOp) -> Wish {
+    Wish::new(RequestRow { number, token: TokenId(number.into()), op }, number - 1)
 }
 
 /// The answer for a lane of which so many events are done.

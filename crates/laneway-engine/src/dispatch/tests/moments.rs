@@ -2,13 +2,14 @@
 
 use bytes::Bytes;
 use laneway_core::limits::WINDOW_IDS;
-use laneway_core::store::{Entry, LaneView, Page, RequestOp};
+use laneway_core::store::{Entry, LaneView, Page, RequestOp, SeatStatus};
 use laneway_core::{Block, EventId, LaneRecord, Timestamp};
 
 use super::super::fetch::{Loaded, Siding, Wanted};
 use super::super::seat::RunNo;
 use super::super::settings::{Batch, ProcessorSettings};
-use super::fixture::{NOW, Played, done, event_in, failed, lane};
+use super::fixture::{NOW, Played, done, event_in, failed, lane, wish};
+use crate::handler::{OnFailure, Policy};
 use crate::log::Forwarded;
 
 fn batches(batch: Batch) -> Played {
@@ -115,6 +116,35 @@ fn pause_waits_for_a_start_that_is_being_made_durable() {
     assert_eq!(paused.answers.len(), 1);
     played.durable(&paused);
     assert!(played.seat.start_run(NOW).is_none());
+}
+
+#[test]
+fn resume_that_was_looked_up_before_the_halt_was_durable_is_looked_up_again() {
+    // The store showed the parked lane just before its commit was told to be durable, or not yet.
+    for shown in [true, false] {
+        let policy = Policy { max_attempts: 1, on_failure: OnFailure::Halt, ..Policy::default() };
+        let mut played = Played::clean(ProcessorSettings { policy, ..ProcessorSettings::default() });
+        played.read(1);
+        let run = start(&mut played);
+        played.answered(run, vec![failed()]);
+        let halt = played.sent().expect("a halt");
+        let parked: Vec<_> = halt.lanes.iter().filter_map(|change| change.record.clone()).collect();
+        assert_eq!((halt.status, parked.len()), (Some(SeatStatus::Halted), 1));
+        let mut resume = wish(1, RequestOp::Resume { lane: None });
+        resume.parked = if shown { parked.clone() } else { Vec::new() };
+        played.seat.wish_sent();
+        played.durable(&halt);
+        played.decide(resume);
+        assert_eq!(played.seat.wants_request(), Some(0), "nothing of the lane will ever move by itself");
+        let mut resume = wish(1, RequestOp::Resume { lane: None });
+        resume.parked = parked;
+        played.seat.wish_sent();
+        played.decide(resume);
+        let resumed = played.sent().expect("an answer");
+        assert_eq!((resumed.status, resumed.answers.len()), (Some(SeatStatus::Run), 1));
+        played.durable(&resumed);
+        assert_eq!(played.seat.next_wanted_lane(), Some(lane(1)));
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use laneway_core::store::RedriveTo;
 use laneway_core::{Delay, DelayMode, Key, Mode, StartAfter, Store, StreamSettings};
 use laneway_embedded::MemoryStore;
-use laneway_engine::handler::{LaneAnswer, OnFailure, Policy, Run};
+use laneway_engine::handler::{LaneAnswer, OnFailure, Policy, Retry, Run};
 use laneway_engine::log::Appending;
 use laneway_engine::observe::METRICS;
 use laneway_engine::service::TokioClock;
@@ -69,7 +69,8 @@ async fn known_history_is_told_by_every_meter() {
             ("laneway_lanes_blocked", "charge", 1.0),
             ("laneway_lag_events", "charge", 2.0),
             ("laneway_superseded_total", "charge", 0.0),
-            ("laneway_dead_letters_total", "charge", 0.0),
+            ("laneway_dead_letters", "charge", 0.0),
+            ("laneway_dead_letters_made_total", "charge", 0.0),
             ("laneway_build_info", env!("CARGO_PKG_VERSION"), 1.0),
         ],
     );
@@ -107,22 +108,52 @@ fn listed() -> BTreeMap<String, (String, Vec<String>)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dead_letters_are_counted_when_they_are_made_and_when_they_are_discarded() {
+async fn dead_letters_that_are_there_are_told_and_each_one_is_counted_as_it_is_made() {
     let told = Told::default();
     let _listening = told.listen();
     let world = World::with_partitions(Mode::Queue, 1).await;
     world.process(settings(OnFailure::DeadLetter)).await;
     world.send(&[("ann", "broken"), ("bob", "broken"), ("cat", "broken"), ("ann", "ok")]).await;
     seam::wait(TOLD).await;
-    let dead = |count| ("laneway_dead_letters_total", "charge", count);
-    check(&told, &[dead(3.0), ("laneway_events_processed_total", "failed", 3.0)]);
+    let there = |count| ("laneway_dead_letters", "charge", count);
+    let made = |count| ("laneway_dead_letters_made_total", "charge", count);
+    check(&told, &[there(3.0), made(3.0), ("laneway_events_processed_total", "failed", 3.0)]);
     let lane = |key: &str| Key::new(key.to_owned()).expect("a short key");
     let operator = world.engine.operator();
     operator.redrive("charge", &lane("ann"), None, RedriveTo::Tail).await.expect("filed");
     operator.discard("charge", &lane("bob"), None).await.expect("filed");
     seam::wait(TOLD).await;
     // The redriven one failed again.
-    check(&told, &[dead(4.0), ("laneway_dead_letters_discarded_total", "charge", 1.0)]);
+    check(&told, &[there(2.0), made(4.0), ("laneway_dead_letters_discarded_total", "charge", 1.0)]);
+    world.engine.drain(SOON).await;
+    check(&told, &[there(0.0)]);
+    let again = world.again();
+    again.process(settings(OnFailure::DeadLetter)).await;
+    seam::wait(TOLD).await;
+    check(&told, &[there(2.0), made(4.0)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_letters_that_retention_takes_away_are_told_no_more() {
+    let told = Told::default();
+    let _listening = told.listen();
+    let world = World::with_partitions(Mode::Queue, 1).await;
+    let kept = Duration::from_secs(3_600);
+    let of_stream = StreamSettings { partitions: 1, dead_keep: kept, ..StreamSettings::default() };
+    world.engine.define_stream("short", of_stream).await.expect("a new stream");
+    let handler = |run: Run| async move {
+        run.lanes.iter().map(|_| LaneAnswer::failed("no", Retry::Never)).collect::<Vec<_>>()
+    };
+    let buries = settings(OnFailure::DeadLetter);
+    world.engine.process("bury", "short", buries, Arc::new(handler)).await.expect("a new processor");
+    let drafts = vec![draft("ann", "1")];
+    world.engine.producer().append("short", Appending { drafts, object: None }).await.expect("it exists");
+    seam::wait(TOLD).await;
+    check(&told, &[("laneway_dead_letters", "bury", 1.0)]);
+    // Nobody tells the owner: it counts every ten minutes.
+    world.engine.start_upkeep();
+    seam::wait(kept + Duration::from_secs(700)).await;
+    check(&told, &[("laneway_dead_letters", "bury", 0.0)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,8 +10,8 @@ use laneway_engine::log::Appending;
 use laneway_engine::observe::TraceContext;
 use parking_lot::Mutex;
 
-use super::subscriber::Heard;
 use crate::seam;
+use crate::subscriber::{self, Heard};
 use crate::world::{SOON, World, draft};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -66,7 +66,7 @@ async fn send(world: &World, draft: Draft) {
 
 #[tokio::test(start_paused = true)]
 async fn trace_goes_from_the_producer_through_the_handler_to_what_it_emits() {
-    let heard = Heard::default();
+    let heard = Heard::new();
     let _listening = heard.listen();
     let world = World::with_partitions(Mode::Queue, 1).await;
     let carried = Arc::default();
@@ -76,7 +76,7 @@ async fn trace_goes_from_the_producer_through_the_handler_to_what_it_emits() {
     let both = format!("{PARENT} vendor=1 0af7");
     assert_eq!(*carried.lock(), [format!("orders {both}"), format!("mails {both}")]);
     let runs = heard.spans("process");
-    let fields = |told: &super::subscriber::Told, names: &[&str]| {
+    let fields = |told: &subscriber::Told, names: &[&str]| {
         names.iter().map(|name| told.field(name).unwrap_or("none").to_owned()).collect::<Vec<_>>()
     };
     let about = [
@@ -104,7 +104,7 @@ async fn trace_goes_from_the_producer_through_the_handler_to_what_it_emits() {
 
 #[tokio::test(start_paused = true)]
 async fn context_of_its_own_goes_before_and_one_that_is_not_valid_counts_as_none() {
-    let heard = Heard::default();
+    let heard = Heard::new();
     let _listening = heard.listen();
     let world = World::with_partitions(Mode::Queue, 1).await;
     let carried = Arc::default();
@@ -122,6 +122,7 @@ async fn context_of_its_own_goes_before_and_one_that_is_not_valid_counts_as_none
 
 #[tokio::test(start_paused = true)]
 async fn two_tries_of_one_submission_may_belong_to_two_traces() {
+    let _heard = Heard::new();
     let world = World::with_partitions(Mode::Queue, 1).await;
     world.process(ProcessorSettings::default()).await;
     let by = By { idempotency_key: Some("once".into()), ..By::default() };

@@ -1,5 +1,6 @@
 //! What is told carries no key and no payload, whatever happens.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +13,10 @@ use laneway_engine::service::TokioClock;
 use laneway_engine::{Engine, Env, ProcessorSettings, Stores};
 use tracing::Level;
 
-use super::recorder::Told;
-use super::subscriber::Heard;
 use crate::faulty::{Call, Faulty};
+use crate::recorder::Told;
 use crate::seam;
+use crate::subscriber::Heard;
 use crate::world::{SOON, draft};
 
 const KEY: &str = "canary-key";
@@ -75,13 +76,20 @@ async fn misadventures() -> Vec<laneway_core::Status> {
 
 #[tokio::test(start_paused = true)]
 async fn no_key_and_no_payload_is_told_above_trace() {
-    let (heard, told) = (Heard::default(), Told::default());
+    let (heard, told) = (Heard::new(), Told::default());
     let listening = (heard.listen(), told.listen());
     misadventures().await;
     drop(listening);
     let lines = heard.lines();
     assert!(lines.iter().any(|line| line.level == Level::ERROR), "faults were told: {lines:?}");
     assert!(told.sum("laneway_faults_total", "run") > 0.0, "and counted");
+    let runs = heard.spans("process");
+    let kinds: BTreeSet<&str> = runs.iter().filter_map(|span| span.field("error.type")).collect();
+    assert_eq!(
+        kinds,
+        BTreeSet::from(["handler", "panic"]),
+        "a span names the kind of a failure, and nothing else of it"
+    );
     let all = [heard.above(Level::TRACE), told.label_values()].concat();
     assert!(all.len() > 50, "much was told");
     let leaks: Vec<&String> = all.iter().filter(|text| text.contains("canary")).collect();
@@ -90,8 +98,9 @@ async fn no_key_and_no_payload_is_told_above_trace() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_told_changes_what_happens() {
+    let (heard, told) = (Heard::new(), Told::default());
     let quiet = misadventures().await;
-    let (heard, told) = (Heard::default(), Told::default());
+    assert!(heard.lines().is_empty(), "nobody listens yet");
     let listening = (heard.listen(), told.listen());
     let loud = misadventures().await;
     drop(listening);

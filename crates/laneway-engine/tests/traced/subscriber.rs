@@ -1,16 +1,36 @@
-//! A subscriber that keeps every span and line of this thread, with all their fields.
+//! A subscriber for the whole process that keeps every span and line of the threads that listen, with all their fields.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Subscriber};
+use tracing::subscriber::Interest;
+use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
+
+static INSTALLED: Once = Once::new();
+
+thread_local! {
+    static LISTENING: RefCell<Option<Heard>> = const { RefCell::new(None) };
+}
+
+/// Tells each thread's spans and lines to whoever listens there.
+struct ByThread;
+
+/// As long as it lives, its thread is listened to.
+pub(crate) struct Listening;
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        LISTENING.set(None);
+    }
+}
 
 /// Everything that was told, of every level.
 #[derive(Debug, Clone, Default)]
@@ -31,9 +51,18 @@ pub(crate) struct Told {
 }
 
 impl Heard {
+    pub(crate) fn new() -> Self {
+        INSTALLED.call_once(|| {
+            let subscriber = tracing_subscriber::registry().with(ByThread);
+            tracing::subscriber::set_global_default(subscriber).expect("there is no other");
+        });
+        Self::default()
+    }
+
     /// Listens to this thread as long as the guard lives.
-    pub(crate) fn listen(&self) -> tracing::subscriber::DefaultGuard {
-        tracing::subscriber::set_default(tracing_subscriber::registry().with(self.clone()))
+    pub(crate) fn listen(&self) -> Listening {
+        LISTENING.set(Some(self.clone()));
+        Listening
     }
 
     /// All spans of a name.
@@ -56,7 +85,7 @@ impl Heard {
 }
 
 impl Told {
-    fn new(metadata: &tracing::Metadata<'_>) -> Self {
+    fn new(metadata: &Metadata<'_>) -> Self {
         Self { level: *metadata.level(), name: metadata.name().to_owned(), fields: BTreeMap::new() }
     }
 
@@ -75,24 +104,42 @@ impl Visit for Told {
     }
 }
 
-impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Heard {
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for ByThread {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, _: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        LISTENING.with_borrow(Option::is_some)
+    }
+
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, _: Context<'_, S>) {
         let mut told = Told::new(attributes.metadata());
         attributes.record(&mut told);
-        self.0.lock().spans.push((id.clone(), told));
+        hear(|inner| inner.spans.push((id.clone(), told)));
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, _: Context<'_, S>) {
-        let mut inner = self.0.lock();
         // Ids of spans that are over are given again: the last one is meant.
-        if let Some((_, told)) = inner.spans.iter_mut().rev().find(|(known, _)| known == id) {
-            values.record(told);
-        }
+        hear(|inner| {
+            if let Some((_, told)) = inner.spans.iter_mut().rev().find(|(known, _)| known == id) {
+                values.record(told);
+            }
+        });
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut told = Told::new(event.metadata());
         event.record(&mut told);
-        self.0.lock().lines.push(told);
+        hear(|inner| inner.lines.push(told));
     }
+}
+
+/// Hands what was told to whoever listens to this thread.
+fn hear(tell: impl FnOnce(&mut Inner)) {
+    LISTENING.with_borrow(|listening| {
+        if let Some(Heard(inner)) = listening {
+            tell(&mut inner.lock());
+        }
+    });
 }
