@@ -110,24 +110,26 @@ impl Streams<'_> {
                 measured.calls.extend(reader.await??);
             }
             for sender in senders {
-                sender.await??;
+                drop(sender.await??);
             }
             Ok(measured)
         })
     }
 }
 
-async fn send(mut lines: Lines, stream: Arc<Stream>, pieces: Arc<Vec<Vec<u8>>>) -> Result<(), Failure> {
+/// Sends until the round is over. The connection is handed back: closed on this side, it would be taken for given up.
+async fn send(mut lines: Lines, stream: Arc<Stream>, pieces: Arc<Vec<Vec<u8>>>) -> Result<Lines, Failure> {
     let mut next = pieces.iter().cycle();
     while !stream.phase.is_over() {
         let piece = next.next().ok_or("there is nothing to send")?;
         // A closed room means that the other side failed; it tells why.
-        let Ok(permit) = stream.room.acquire_many(u32::try_from(PIECE)?).await else { return Ok(()) };
+        let Ok(permit) = stream.room.acquire_many(u32::try_from(PIECE)?).await else { return Ok(lines) };
         permit.forget();
         stream.sent.lock().push_back(seam::now());
         lines.send(piece).await?;
     }
-    lines.end().await
+    lines.end().await?;
+    Ok(lines)
 }
 
 async fn read(
