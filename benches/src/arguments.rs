@@ -7,12 +7,14 @@ Measures Laneway beside raw baselines, run in the same minute.
 
 usage: laneway-bench [--quick] [-o table|json] [--only NAME-PREFIX] [--dir FOLDER]
 
-  --quick             short runs, under a minute in total
+  --quick             short runs, about two minutes in total
   -o, --output FORM   table (default) or json
   --only NAME-PREFIX  only the rows whose name begins so, such as --only append
   --dir FOLDER        where the files of the durable rows go; default: ./target if it exists, else the system's
                       folder for temporary files. It needs about 2 GB with --quick and 20 GB without.
   -h, --help          this text
+
+The rows over HTTP start the server, which must be built: cargo build --release
 ";
 
 /// What the program is asked to do.
@@ -48,6 +50,10 @@ pub(crate) enum Child {
     Load { dir: PathBuf, events: u64, payload_bytes: usize },
     /// Opens a store, prints how long that took, and waits to be killed.
     Open { dir: PathBuf },
+    /// Answers calls and stores nothing: a baseline.
+    BareHttp,
+    /// Answers lines on standard input: a handler.
+    EchoLines,
 }
 
 /// First argument of a child process.
@@ -66,6 +72,8 @@ impl Child {
                 ]
             }
             Self::Open { dir } => vec!["open".to_owned(), dir.display().to_string()],
+            Self::BareHttp => vec!["bare-http".to_owned()],
+            Self::EchoLines => vec!["echo-lines".to_owned()],
         };
         std::iter::once(CHILD.to_owned()).chain(words).collect()
     }
@@ -80,6 +88,8 @@ impl Child {
                 payload_bytes: number("payload_bytes", payload_bytes)?,
             }),
             ["open", dir] => Ok(Self::Open { dir: dir.into() }),
+            ["bare-http"] => Ok(Self::BareHttp),
+            ["echo-lines"] => Ok(Self::EchoLines),
             _ => Err(format!("{CHILD} is only for the program itself; got {words:?}")),
         }
     }
@@ -153,6 +163,8 @@ mod tests {
             Child::IdleMemory { keys: 7 },
             Child::Load { dir: "a b".into(), events: 8, payload_bytes: 9 },
             Child::Open { dir: "c".into() },
+            Child::BareHttp,
+            Child::EchoLines,
         ];
         for child in children {
             assert_eq!(parse(child.arguments()), Ok(Command::Child(child)));

@@ -30,6 +30,10 @@ impl Answered {
         Ok(Self { process, answer: serde_json::from_str(&line)? })
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Kills it as a crash would: nothing of it runs any more, nothing is closed in order.
     pub(crate) fn kill(mut self) -> Result<Value, Failure> {
         self.process.kill()?;

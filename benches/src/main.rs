@@ -9,6 +9,7 @@ mod children;
 mod context;
 mod counted_disk;
 mod cpu;
+mod http;
 mod measured;
 mod memory;
 mod node;
@@ -64,6 +65,7 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
         let prefix = context.only.unwrap_or_default();
         return Err(format!("--only {prefix:?} begins no row; the rows are: {}", names.join("; ")).into());
     }
+    rows::check(&context)?;
     let rows = rows::run(&context)?;
     let cores = std::thread::available_parallelism()?;
     let about = [
@@ -96,6 +98,8 @@ fn run_child(child: Child) -> Result<(), Failure> {
             print(&format!("{answer}\n"))?;
             wait_for_the_end()
         }
+        Child::BareHttp => http::bare_child(print, wait_for_the_end),
+        Child::EchoLines => http::echo_child(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::{cpu, seam};
+use crate::{Failure, cpu, seam};
 
 /// How long a round warms up and is measured.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,10 @@ pub(crate) struct Counts {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
     pub(crate) seconds: f64,
+    /// Of the process that does the work.
     pub(crate) cpu_seconds: f64,
+    /// Of this process, when another one does the work.
+    pub(crate) sender_cpu_seconds: f64,
     pub(crate) counts: Counts,
     /// Length of every call in microseconds.
     pub(crate) calls: Vec<u32>,
@@ -42,6 +45,10 @@ impl Measured {
 
     pub(crate) fn cpu_per_million(&self) -> f64 {
         cpu::per_million(self.cpu_seconds, self.counts.events)
+    }
+
+    pub(crate) fn sender_cpu_per_million(&self) -> f64 {
+        cpu::per_million(self.sender_cpu_seconds, self.counts.events)
     }
 
     pub(crate) fn syncs_per_second(&self) -> f64 {
@@ -85,7 +92,26 @@ pub(crate) async fn window(phase: &Phase, times: Times, counts: impl Fn() -> Cou
         bytes: after.bytes - before.bytes,
         index_syncs: after.index_syncs - before.index_syncs,
     };
-    Measured { seconds, cpu_seconds: cpu_after - cpu_before, counts, calls: Vec::new() }
+    Measured { seconds, cpu_seconds: cpu_after - cpu_before, counts, ..Measured::default() }
+}
+
+/// The same for work that another process does, of which only what is finished can be counted.
+pub(crate) async fn window_of_other(
+    phase: &Phase,
+    times: Times,
+    cpu_seconds: impl Fn() -> Result<f64, Failure>,
+    finished: &AtomicU64,
+) -> Result<Measured, Failure> {
+    seam::pause(times.warm).await;
+    let cpu_before = cpu_seconds()?;
+    let now = Times { warm: Duration::ZERO, ..times };
+    let counts = || Counts { events: finished.load(Ordering::Relaxed), ..Counts::default() };
+    let measured = window(phase, now, counts).await;
+    Ok(Measured {
+        cpu_seconds: cpu_seconds()? - cpu_before,
+        sender_cpu_seconds: measured.cpu_seconds,
+        ..measured
+    })
 }
 
 /// The calls of one worker: counts what they finished and keeps how long they took.

@@ -11,6 +11,10 @@ pub(crate) struct Row {
     /// What it is compared with, in the same minute.
     pub(crate) baseline: Option<&'static str>,
     pub(crate) baseline_rate: Option<f64>,
+    /// What else it is compared with.
+    pub(crate) beside: Vec<Beside>,
+    /// The rate that must be reached.
+    pub(crate) must: Option<f64>,
     pub(crate) better: Better,
     pub(crate) cpu_s_per_million: Option<f64>,
     pub(crate) baseline_cpu_s_per_million: Option<f64>,
@@ -23,6 +27,14 @@ pub(crate) struct Row {
     pub(crate) p99_ms: Option<f64>,
     pub(crate) rss_mb: Option<f64>,
     pub(crate) note: String,
+}
+
+/// A further baseline of the same minute.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beside {
+    pub(crate) name: &'static str,
+    pub(crate) rate: f64,
+    pub(crate) cpu_s_per_million: f64,
 }
 
 /// Which way of the rate is the good one.
@@ -39,8 +51,24 @@ impl Row {
         self.baseline_rate.map(|baseline| self.rate / baseline)
     }
 
+    /// Whether the rate is what it must be.
+    fn reached(&self) -> Option<bool> {
+        self.must.map(|must| match self.better {
+            Better::Higher => self.rate >= must,
+            Better::Lower => self.rate <= must,
+        })
+    }
+
     fn json(&self) -> Value {
         let round = |value: Option<f64>| value.map(|value| (value * 1e3).round() / 1e3);
+        let beside = |beside: &Beside| {
+            json!({
+                "name": beside.name,
+                "rate": round(Some(beside.rate)),
+                "ratio": round(Some(self.rate / beside.rate)),
+                "cpu_s_per_million": round(Some(beside.cpu_s_per_million)),
+            })
+        };
         json!({
             "name": self.name,
             "rate": round(Some(self.rate)),
@@ -48,6 +76,9 @@ impl Row {
             "baseline": self.baseline,
             "baseline_rate": round(self.baseline_rate),
             "ratio": round(self.ratio()),
+            "beside": self.beside.iter().map(beside).collect::<Vec<_>>(),
+            "must": round(self.must),
+            "must_reached": self.reached(),
             "better": if self.better == Better::Higher { "higher" } else { "lower" },
             "cpu_s_per_million": round(self.cpu_s_per_million),
             "baseline_cpu_s_per_million": round(self.baseline_cpu_s_per_million),
@@ -71,6 +102,7 @@ impl Row {
             self.baseline.unwrap_or("-").to_owned(),
             number(self.baseline_rate),
             self.ratio().map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
+            self.must_cell(),
             number(self.cpu_s_per_million),
             number(self.syncs_per_second),
             number(self.baseline_syncs_per_second),
@@ -79,15 +111,35 @@ impl Row {
             self.durability.to_owned(),
         ]
     }
+
+    fn must_cell(&self) -> String {
+        match self.reached() {
+            None => "-".to_owned(),
+            Some(true) => format!("{} yes", number(self.must)),
+            Some(false) => format!("{} NO", number(self.must)),
+        }
+    }
+
+    /// What does not fit into the table.
+    fn remarks(&self) -> String {
+        let lower = if self.better == Better::Lower { "lower is better; " } else { "" };
+        let beside = self.beside.iter().map(|beside| {
+            let ratio = self.rate / beside.rate;
+            let (rate, cpu) = (number(Some(beside.rate)), number(Some(beside.cpu_s_per_million)));
+            format!("{ratio:.2} of {} ({rate}/s, {cpu} CPU s per million); ", beside.name)
+        });
+        [lower.to_owned(), beside.collect(), self.note.clone()].concat()
+    }
 }
 
-const HEADS: [&str; 12] = [
+const HEADS: [&str; 13] = [
     "row",
     "rate",
     "unit",
     "baseline",
     "base rate",
     "ratio",
+    "must",
     "CPU s/M",
     "syncs/s",
     "base syncs/s",
@@ -96,7 +148,7 @@ const HEADS: [&str; 12] = [
     "durability",
 ];
 /// Columns of words; the others are numbers and end at the right.
-const WORDS: [usize; 4] = [0, 2, 3, 11];
+const WORDS: [usize; 4] = [0, 2, 3, 12];
 
 /// The run as one JSON object.
 pub(crate) fn json(rows: &[Row], about: &[(&str, String)]) -> String {
@@ -125,9 +177,8 @@ pub(crate) fn table(rows: &[Row], about: &[(&str, String)]) -> String {
         }
     }
     text.push('\n');
-    for row in rows.iter().filter(|row| !row.note.is_empty()) {
-        let lower = if row.better == Better::Lower { "lower is better; " } else { "" };
-        text.push_str(&format!("{}: {lower}{}\n", row.name, row.note));
+    for (row, remarks) in rows.iter().map(|row| (row, row.remarks())).filter(|(_, text)| !text.is_empty()) {
+        text.push_str(&format!("{}: {remarks}\n", row.name));
     }
     text
 }
@@ -196,6 +247,22 @@ mod tests {
         let first = &value["rows"][0];
         assert_eq!((&first["ratio"], &first["syncs_per_second"]), (&json!(0.8), &Value::Null));
         assert_eq!(value["about"]["mode"], "quick");
+    }
+
+    #[test]
+    fn what_must_be_reached_and_what_else_it_is_beside_are_told_in_both_forms() {
+        let beside = vec![Beside { name: "bare", rate: 400_000.0, cpu_s_per_million: 3.0 }];
+        let missed = Row { must: Some(200_001.0), beside, ..row() };
+        let value: Value = serde_json::from_str(&json(std::slice::from_ref(&missed), &[])).unwrap();
+        let first = &value["rows"][0];
+        assert_eq!((&first["must"], &first["must_reached"]), (&json!(200_001.0), &json!(false)));
+        assert_eq!(first["beside"][0]["ratio"], 0.5);
+        let text = table(&[missed], &[]);
+        assert!(text.contains("200,001 NO"), "{text}");
+        assert!(text.contains("append: 0.50 of bare (400,000/s, 3.00 CPU s per million); calm"), "{text}");
+        assert!(table(&[Row { must: Some(200_000.0), ..row() }], &[]).contains("200,000 yes"));
+        let slower = Row { must: Some(200_000.0), better: Better::Lower, ..row() };
+        assert!(Row { rate: 200_001.0, ..slower }.reached() == Some(false));
     }
 
     #[test]

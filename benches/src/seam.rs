@@ -61,6 +61,12 @@ pub(crate) fn spawn_detached(future: impl Future<Output = ()> + Send + 'static) 
     tokio::spawn(future);
 }
 
+/// Starts work that blocks, on a thread for that.
+#[expect(clippy::disallowed_methods, reason = "this is the seam through which the benchmarks block")]
+pub(crate) fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    tokio::task::spawn_blocking(work)
+}
+
 /// Starts a named thread; the caller joins it.
 #[expect(clippy::disallowed_methods, reason = "this is the seam through which the benchmarks start threads")]
 pub(crate) fn thread(
@@ -68,6 +74,11 @@ pub(crate) fn thread(
     work: impl FnOnce() + Send + 'static,
 ) -> Result<std::thread::JoinHandle<()>, Failure> {
     Ok(std::thread::Builder::new().name(name.to_owned()).spawn(work)?)
+}
+
+/// The runtime of those who only send and wait: on one thread nobody has to be woken to hand work over.
+pub(crate) fn sending_runtime() -> Result<Runtime, Failure> {
+    Ok(Builder::new_current_thread().enable_all().build()?)
 }
 
 /// The runtime of every row.

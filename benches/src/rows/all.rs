@@ -2,9 +2,10 @@
 
 use crate::Failure;
 use crate::context::Context;
+use crate::http::check_program;
 use crate::report::Row;
 
-use super::{append, cold_start, cycle, engine, idle_memory, lanes, sync};
+use super::{append, cold_start, cycle, engine, http, idle_memory, lanes, sync};
 
 /// Names of all rows of this mode, in the order of the table.
 pub(crate) fn names(context: &Context) -> Vec<String> {
@@ -15,16 +16,26 @@ pub(crate) fn names(context: &Context) -> Vec<String> {
         append::names(),
         cycle::names(context),
         engine::names(),
+        http::names(),
         cold_start::names(context),
     ];
     lists.concat()
+}
+
+/// Whether everything is there that the wanted rows need: nobody wants to learn that after minutes.
+pub(crate) fn check(context: &Context) -> Result<(), Failure> {
+    if http::names().iter().any(|name| context.wants(name)) {
+        check_program()?;
+    }
+    Ok(())
 }
 
 /// Runs the rows that are wanted.
 pub(crate) fn run(context: &Context) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     let durable =
-        [append::names(), cycle::names(context), engine::names(), cold_start::names(context)].concat();
+        [append::names(), cycle::names(context), engine::names(), http::names(), cold_start::names(context)]
+            .concat();
     // The disk's own limit belongs beside every durable figure.
     if context.wants(sync::NAME) || durable.iter().any(|name| context.wants(name)) {
         rows.push(sync::run(context)?);
@@ -34,6 +45,7 @@ pub(crate) fn run(context: &Context) -> Result<Vec<Row>, Failure> {
     rows.extend(append::run(context)?);
     rows.extend(cycle::run(context)?);
     rows.extend(engine::run(context)?);
+    rows.extend(http::run(context)?);
     rows.extend(cold_start::run(context)?);
     Ok(rows)
 }

@@ -67,7 +67,7 @@ fn measure(
     runtime.block_on(async { seam::spawn(work).await })??;
     let (seconds, cpu_seconds) = (seam::seconds_since(start), cpu::seconds() - cpu_before);
     let counts = Counts { events, ..Counts::default() };
-    Ok(Measured { seconds, cpu_seconds, counts, calls: Vec::new() })
+    Ok(Measured { seconds, cpu_seconds, counts, ..Measured::default() })
 }
 
 /// Spreads events over keys without favouring neighbours.

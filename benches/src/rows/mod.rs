@@ -5,10 +5,11 @@ mod append;
 mod cold_start;
 mod cycle;
 mod engine;
+mod http;
 mod idle_memory;
 mod lanes;
 mod sync;
 
-pub(crate) use all::{names, run};
+pub(crate) use all::{check, names, run};
 pub(crate) use cold_start::{load_child, open_child};
 pub(crate) use idle_memory::child as idle_memory_child;

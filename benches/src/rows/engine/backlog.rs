@@ -88,11 +88,16 @@ async fn drain(node: &Node, events: u64) -> Result<Measured, Failure> {
         bytes: after.bytes - before.bytes,
         index_syncs: after.index_syncs - before.index_syncs,
     };
-    Ok(Measured { seconds, cpu_seconds, counts, calls: Vec::new() })
+    Ok(Measured { seconds, cpu_seconds, counts, ..Measured::default() })
 }
 
 /// Loads a raw log with the bytes of the events; then scans it, and writes the bytes of their ends to another.
-fn raw_drain(runtime: &Runtime, folder: &Path, events: u64, end_bytes: usize) -> Result<Measured, Failure> {
+pub(crate) fn raw_drain(
+    runtime: &Runtime,
+    folder: &Path,
+    events: u64,
+    end_bytes: usize,
+) -> Result<Measured, Failure> {
     let loaded = folder.join("raw events");
     let log = RawLog::create(&loaded, RawOptions::default())?;
     let load = async {
@@ -145,5 +150,5 @@ async fn write_ends(raw: &Arc<RawLog>, events: u64, end_bytes: usize) -> Result<
         bytes: after.1 - before.1,
         index_syncs: 0,
     };
-    Ok(Measured { seconds, cpu_seconds, counts, calls: Vec::new() })
+    Ok(Measured { seconds, cpu_seconds, counts, ..Measured::default() })
 }

@@ -160,7 +160,7 @@ async fn drain(node: &Node, plan: Plan) -> Result<(Measured, f64), Failure> {
         bytes: after.bytes - before.bytes,
         index_syncs: after.index_syncs - before.index_syncs,
     };
-    Ok((Measured { seconds, cpu_seconds, counts, calls: Vec::new() }, grown))
+    Ok((Measured { seconds, cpu_seconds, counts, ..Measured::default() }, grown))
 }
 
 /// The handler: does what the lane of an event asks for, and counts the others.

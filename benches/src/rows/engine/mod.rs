@@ -7,4 +7,5 @@ mod latency;
 mod load;
 mod rows;
 
+pub(crate) use backlog::raw_drain;
 pub(crate) use rows::{names, run};

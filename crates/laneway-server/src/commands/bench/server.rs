@@ -32,8 +32,11 @@ pub(super) async fn measure(
     let progress = Progress::of_steps("measuring", writer.is_quiet());
     let measured = all(client, &name, length, &progress).await;
     drop(progress);
-    client.delete_stream(&name).await?;
-    measured
+    let removed = client.delete_stream(&name).await;
+    // Why nothing was measured says more than why nothing could be removed afterwards.
+    let measured = measured?;
+    removed?;
+    Ok(measured)
 }
 
 async fn all(
