@@ -148,7 +148,7 @@ async fn start(
 }
 
 /// Reads a secret from where it is kept.
-fn secret_at(place: &SecretPlace) -> Result<Secret, String> {
+pub(crate) fn secret_at(place: &SecretPlace) -> Result<Secret, String> {
     let (kept, name) = match place {
         SecretPlace::File(path) => {
             (std::fs::read_to_string(path).map_err(|error| error.to_string()), path.display().to_string())

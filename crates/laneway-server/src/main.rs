@@ -16,6 +16,7 @@ mod logs;
 mod nearest;
 mod node;
 mod output;
+mod preflight;
 mod reload;
 mod seam;
 mod serve;

@@ -18,7 +18,7 @@ pub(crate) enum ScheduleVerb {
     /// List schedules.
     #[command(visible_alias = "list")]
     Ls(WatchArgs),
-    /// Add a schedule, or change one that is there.
+    /// Add a schedule, or change one that is there: what is not said stays as it is.
     Add(ScheduleAdd),
     /// Remove a schedule.
     #[command(visible_alias = "remove")]
@@ -58,6 +58,9 @@ pub(crate) struct ScheduleAdd {
     /// Payload of the events as JSON.
     #[arg(long, value_name = "JSON")]
     pub(crate) data: Option<String>,
+    /// Pass over what is due, or no longer do so.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) paused: Option<bool>,
 }
 
 #[derive(Debug, ClapArgs)]

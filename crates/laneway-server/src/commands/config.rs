@@ -2,6 +2,7 @@
 
 use crate::access::{Scopes, make};
 use crate::args::ConfigCommand;
+use crate::preflight;
 use crate::settings::{Environment, Faults, Loaded, Sources, load, template};
 use crate::terminal::say;
 
@@ -11,6 +12,7 @@ pub(super) fn run(command: ConfigCommand, environment: Environment) -> Result<()
         ConfigCommand::Show { origin, flags } => show(&loaded(flags)?, origin),
         ConfigCommand::Check { flags } => {
             let loaded = loaded(flags)?;
+            preflight::check(&loaded.settings)?;
             let file = loaded.file.map_or("no file".to_owned(), |file| file.display().to_string());
             say(format_args!("good: {file}"));
         }

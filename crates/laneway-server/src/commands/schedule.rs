@@ -38,15 +38,26 @@ pub(super) async fn run(client: &Client, writer: Writer, verb: ScheduleVerb) -> 
 
 async fn add(client: &Client, writer: Writer, args: ScheduleAdd) -> Result<(), Fault> {
     let data = args.data.as_deref().map(payload).transpose();
+    let data = data.map_err(|wrong| Fault::usage(format!("--data: {wrong}")))?;
+    // What is not said stays as it is.
+    let there = match client.schedule(&args.schedule).await {
+        Ok(schedule) => schedule.settings,
+        Err(error) if error.code() == Some("schedule_not_found") => ScheduleSettings::default(),
+        Err(error) => return Err(error.into()),
+    };
+    // It has either times or lengths, and a zone only for times.
+    let zone = if args.every.is_some() { None } else { args.time_zone.or(there.zone) };
     let settings = ScheduleSettings {
         stream: args.stream,
         cron: args.cron,
-        zone: args.time_zone,
+        zone,
         every: args.every,
-        key: args.key,
-        kind: args.kind,
-        data: data.map_err(|wrong| Fault::usage(format!("--data: {wrong}")))?,
-        ..ScheduleSettings::default()
+        key_b64: if args.key.is_some() { None } else { there.key_b64 },
+        key: args.key.or(there.key),
+        kind: args.kind.or(there.kind),
+        data: data.or(there.data),
+        paused: args.paused.unwrap_or(there.paused),
+        ..there
     };
     let schedule = client.put_schedule(&args.schedule, &settings).await?;
     let next = schedule.next.first().map(|next| format!(", next at {next}")).unwrap_or_default();

@@ -8,6 +8,7 @@ use crate::file_limit;
 use crate::http::{Gate, Hosts, Mode};
 use crate::listen::{self, Patience, Tls};
 use crate::node::resume_pull;
+use crate::preflight;
 use crate::reload::Reload;
 use crate::serve::serve;
 use crate::settings::Settings;
@@ -15,6 +16,7 @@ use crate::signals::End;
 use crate::terminal::say;
 
 pub(super) async fn run(settings: Settings, end: End) -> Result<(), CommandError> {
+    preflight::check(&settings)?;
     let http = &settings.http;
     let book = http.book()?;
     let tls = http.tls_files().map(Tls::new).transpose()?;

@@ -12,6 +12,6 @@ mod process;
 mod web;
 
 pub(crate) use command::{Command, failed};
-pub(crate) use exec::Exec;
+pub(crate) use exec::{Exec, find_program};
 pub(crate) use pipe::Pipe;
 pub(crate) use web::{Secret, Web, WebTarget};

@@ -8,10 +8,11 @@ use std::future::Future;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
@@ -23,6 +24,8 @@ pub(super) const STDOUT_BYTES_MAX: usize = laneway::core::limits::RESULT_BYTES_M
 const STDERR_BYTES_KEPT: usize = 2 << 10;
 /// How long a group may take to end after it was asked to, unless it is said.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
+/// How often it is looked whether a group that winds up is gone: nothing tells the end of a group.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How long its output is read on after its end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Everything a handler is told through its environment.
@@ -73,6 +76,13 @@ impl Group {
             tracing::warn!(%error, "a handler's process group could not be signalled");
         }
     }
+
+    /// Waits until nothing of it is left.
+    async fn gone(&self) {
+        while self.0.is_some_and(|group| test_kill_process_group(group).is_ok()) {
+            seam::pass(LOOK_AGAIN).await;
+        }
+    }
 }
 
 impl Drop for Group {
@@ -100,13 +110,22 @@ impl Process {
                 None => std::future::pending().await,
             }
         };
+        let winds_up = AtomicBool::new(false);
+        let talk = talk(&mut self.child, &self.group, data, &winds_up);
+        tokio::pin!(talk);
         let ended = tokio::select! {
             biased;
-            ended = talk(&mut self.child, &self.group, data) => return ended,
+            ended = &mut talk => return ended,
             () = cancelled => Ended::Cancelled,
             () = timed_out => Ended::TimedOut,
         };
-        end(&mut self.child, &self.group, self.grace).await?;
+        // It is listened to until its end: whoever cleans up may say so, and would die of a closed pipe.
+        winds_up.store(true, Ordering::Relaxed);
+        self.group.signal(Signal::TERM);
+        if seam::within(self.grace, &mut talk).await.transpose()?.is_none() {
+            self.group.signal(Signal::KILL);
+            talk.await?;
+        }
         Ok(ended)
     }
 }
@@ -130,14 +149,20 @@ pub(super) fn spawn(
 /// Asks a group to end, and kills what is left of it after a grace.
 pub(super) async fn end(child: &mut Child, group: &Group, grace: Duration) -> io::Result<()> {
     group.signal(Signal::TERM);
-    if seam::within(grace, child.wait()).await.is_none() {
+    let gone = async {
+        let status = child.wait().await;
+        group.gone().await;
+        status
+    };
+    if seam::within(grace, gone).await.transpose()?.is_none() {
         group.signal(Signal::KILL);
         child.wait().await?;
     }
     Ok(())
 }
 
-async fn talk(child: &mut Child, group: &Group, data: Bytes) -> io::Result<Ended> {
+/// Feeds a process and hears it until its end. What it started ends with it, at once, or by itself while it winds up.
+async fn talk(child: &mut Child, group: &Group, data: Bytes, winds_up: &AtomicBool) -> io::Result<Ended> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (mut said, mut complained) = (Vec::new(), Vec::new());
     let feed = async {
@@ -152,6 +177,9 @@ async fn talk(child: &mut Child, group: &Group, data: Bytes) -> io::Result<Ended
     };
     let ended = async {
         let status = child.wait().await;
+        if winds_up.load(Ordering::Relaxed) {
+            group.gone().await;
+        }
         // What it left behind would keep its output open.
         group.signal(Signal::KILL);
         status
@@ -228,6 +256,45 @@ pub(super) fn keep(kept: &mut Vec<u8>, words: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What it started needs a while to clean up after it was asked to end, and says so; the process itself ends at once.
+    #[tokio::test]
+    async fn everything_in_a_group_has_its_grace_and_is_heard_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ready, hold, clean) =
+            (folder.path().join("ready"), folder.path().join("hold"), folder.path().join("clean"));
+        for pipe in [&ready, &hold] {
+            rustix::fs::mknodat(rustix::fs::CWD, pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        }
+        // The child cleans up when it is let go on, which is after its parent has ended.
+        let child = format!(
+            "trap 'read line < {}; echo cleaning up >&2 && echo clean > {}; exit' TERM; echo > {}; \
+             while :; do sleep 1000; done",
+            hold.display(),
+            clean.display(),
+            ready.display()
+        );
+        let command = ["sh", "-c", "sh -c \"$1\" & wait", "sh", &child].map(str::to_owned);
+        let process = Process::start(&command, Vec::new()).unwrap();
+        let leader = process.child.id().unwrap();
+        let fifo = |path| tokio::net::unix::pipe::OpenOptions::new().read_write(true).open_receiver(path);
+        let written = fifo(&ready).unwrap();
+        let can_be_asked = async { written.readable().await.unwrap() };
+        let let_go_on = async {
+            while std::fs::read_to_string(format!("/proc/{leader}/stat"))
+                .is_ok_and(|stat| !stat.contains(") Z "))
+            {
+                tokio::task::yield_now().await;
+            }
+            let mut hold = std::fs::OpenOptions::new().read(true).write(true).open(&hold).unwrap();
+            io::Write::write_all(&mut hold, b"on\n").unwrap();
+            // Open until it was read.
+            hold
+        };
+        let (ended, _hold) = tokio::join!(process.run(Bytes::new(), None, can_be_asked), let_go_on);
+        assert!(matches!(ended.unwrap(), Ended::Cancelled));
+        assert_eq!(std::fs::read_to_string(clean).unwrap(), "clean\n");
+    }
 
     /// It does not heed the request to end, and neither does what it started.
     #[tokio::test]

@@ -186,7 +186,7 @@ async fn one(place: &Place<'_>, settlement: wire::Settlement) -> wire::SettleAns
         Err(Failure { code, detail, .. }) => {
             // Whoever runs the workers wants to know that one of them is too slow, or was frozen.
             if code == Code::ClaimLost {
-                tracing::warn!(claim, "a worker settled too late: {detail}");
+                tracing::warn!(processor = place.processor, "a worker settled too late: {detail}");
             }
             let code = Some(code.name().to_owned());
             let detail = Some(detail);

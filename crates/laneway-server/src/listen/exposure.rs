@@ -35,7 +35,7 @@ impl Exposure {
 }
 
 /// Refuses an address that others can reach without tokens and TLS, with what to do about it.
-pub(super) fn check(address: SocketAddr, consent: Consent) -> Result<Exposure, String> {
+pub(crate) fn check(address: SocketAddr, consent: Consent) -> Result<Exposure, String> {
     let exposure = Exposure::of(address.ip());
     if exposure == Exposure::Machine {
         return Ok(exposure);

@@ -107,4 +107,17 @@ fn config_tells_what_counts_and_what_is_wrong() {
     assert_eq!(code, Some(2));
     assert!(told.contains("laneway.toml:2: http.litsen is no setting; did you mean http.listen?"), "{told}");
     assert!(told.contains("laneway.toml:4: log.level 7: must be one of error, warn"), "{told}");
+    // What `serve` would refuse is not called good.
+    let file = "[http]\nlisten = \"0.0.0.0:0\"\ntoken_file = \"nowhere\"\n[[stream]]\nname = \"orders\"\n[[processor]]\n\
+                name = \"charge\"\nstream = \"orders\"\nexec = [\"./no-such-program\"]\n";
+    std::fs::write(folder.path().join("laneway.toml"), file).unwrap();
+    let (code, _, told) = config(&["check"]);
+    assert_eq!(code, Some(2), "{told}");
+    for fault in [
+        "0.0.0.0:0: others could reach",
+        "nowhere",
+        "processor \"charge\": the handler \"./no-such-program\"",
+    ] {
+        assert!(told.contains(fault), "{fault} in {told}");
+    }
 }

@@ -105,6 +105,22 @@ async fn a_process_that_dies_or_babbles_is_replaced_and_its_event_has_failed() {
     program.stop().await;
 }
 
+/// Its deaths once made every other lane wait before a new process was started, up to ten seconds.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lane_whose_event_kills_its_process_delays_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("handler.py"), HANDLER).unwrap();
+    let often =
+        config("").replace("max_attempts = 2, backoff = \"10ms\"", "max_attempts = 20, backoff = \"1ms\"");
+    let program = Program::configured(folder.path(), &often.replace("\"1s\"", "\"1ms\"")).await;
+    let client = program.client();
+    let deaths = submit(&client, "poison", "die always").await;
+    // With a pause after each death that doubles, this would have taken minutes.
+    assert_eq!((deaths.status.as_str(), deaths.attempt), ("parked", 20));
+    assert_eq!(submit(&client, "eve", "a").await.status, "done");
+    program.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_takes_too_long_is_asked_to_end_and_then_gone() {
     let folder = tempfile::tempdir().unwrap();

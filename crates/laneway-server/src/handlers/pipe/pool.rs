@@ -1,10 +1,12 @@
-//! Which process runs what, and how soon a new one is started after one died.
+//! Which process runs what.
+//!
+//! A process that died is replaced when the next event needs one, at once: the event that it died of waits as its policy
+//! says, and no other lane waits for that.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use laneway::Steady;
 use laneway::core::period;
 use laneway::engine::handler::{Handler, LaneAnswer, LaneRun, Retry, Run, Running};
 use laneway_client::wire::{Claim, Settlement};
@@ -16,9 +18,6 @@ use crate::handlers::exec::{NoProgram, find_program};
 use crate::handlers::process::GRACE;
 use crate::seam;
 
-/// Wait before a process is started after one died; it doubles with each that dies without an answer in between.
-const BACKOFF: Duration = Duration::from_millis(100);
-const BACKOFF_MAX: Duration = Duration::from_secs(10);
 /// What remains to be done after a process was killed.
 const WIND_UP: Duration = Duration::from_secs(1);
 
@@ -30,23 +29,15 @@ struct Pool {
     timeout: Option<Duration>,
     /// Processes without an event, the last used at the end.
     free: Mutex<Vec<Kept>>,
-    deaths: Mutex<Deaths>,
     number: AtomicU64,
-}
-
-/// Processes that died since the last answer.
-#[derive(Debug, Default, Clone, Copy)]
-struct Deaths {
-    count: u32,
-    not_before: Option<Steady>,
 }
 
 impl Pipe {
     /// A command, with how long it may take for one event.
     pub(crate) fn new(command: Vec<String>, timeout: Option<Duration>) -> Result<Self, NoProgram> {
         find_program(&command)?;
-        let (free, deaths, number) = (Mutex::default(), Mutex::default(), AtomicU64::new(1));
-        Ok(Self(Arc::new(Pool { command, timeout, free, deaths, number })))
+        let (free, number) = (Mutex::default(), AtomicU64::new(1));
+        Ok(Self(Arc::new(Pool { command, timeout, free, number })))
     }
 
     /// Runs what a remote worker claimed; an error says why there is no answer.
@@ -93,11 +84,7 @@ impl Pool {
         read: impl FnOnce(&[u8]) -> Result<A, String>,
     ) -> Result<A, String> {
         tokio::pin!(cancelled);
-        let process = tokio::select! {
-            biased;
-            process = self.process() => process,
-            () = &mut cancelled => return Err("stopped on request".to_owned()),
-        };
+        let process = self.process();
         let mut process = process.map_err(|error| format!("cannot start {:?}: {error}", self.command[0]))?;
         let timed_out = async {
             match self.timeout {
@@ -115,36 +102,24 @@ impl Pool {
             () = timed_out => Err(format!("timed out after {}", period::text(self.timeout.unwrap_or_default()))),
         };
         if answered.is_ok() {
-            *self.deaths.lock() = Deaths::default();
             self.free.lock().push(process);
         } else {
-            self.died();
             process.end(GRACE).await;
         }
         answered
     }
 
     /// A free process, or a new one.
-    async fn process(&self) -> std::io::Result<Kept> {
+    fn process(&self) -> std::io::Result<Kept> {
         while let Some(mut process) = self.pop() {
             if process.lives() {
                 return Ok(process);
             }
-        }
-        let wait = self.deaths.lock().not_before.map(|at| at.since(seam::steady()));
-        if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
-            seam::pass(wait).await;
         }
         Kept::start(&self.command)
     }
 
     fn pop(&self) -> Option<Kept> {
         self.free.lock().pop()
-    }
-
-    fn died(&self) {
-        let mut deaths = self.deaths.lock();
-        let wait = BACKOFF.saturating_mul(1 << deaths.count.min(16)).min(BACKOFF_MAX);
-        *deaths = Deaths { count: deaths.count + 1, not_before: Some(seam::steady().after(wait)) };
     }
 }

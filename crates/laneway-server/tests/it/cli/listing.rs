@@ -57,6 +57,18 @@ async fn schedules_are_added_run_and_removed() {
         "{table}"
     );
     assert!(on(&program, &["schedule", "run", "nightly"]).good().starts_with("schedule nightly sent mails/"));
+    // What is not said stays as it is.
+    on(
+        &program,
+        &["schedule", "add", "nightly", "--stream", "mails", "--every", "2h", "--type", "t", "--paused"],
+    )
+    .good();
+    let again =
+        on(&program, &["schedule", "add", "nightly", "--stream", "mails", "--every", "3h", "-o", "json"])
+            .good();
+    for kept in [r#""paused": true"#, r#""type": "t""#, r#""every": "3h""#] {
+        assert!(again.contains(kept), "{kept} in {again}");
+    }
     on(&program, &["schedule", "add", "wrong", "--stream", "mails", "--cron", "often"]).bad(2);
     assert!(on(&program, &["schedule", "rm", "nightly"]).bad(2).contains("--yes"));
     assert_eq!(on(&program, &["schedule", "rm", "nightly", "--yes"]).good(), "schedule nightly is removed\n");
