@@ -20,6 +20,7 @@ mod order;
 mod own_policy;
 mod processors;
 mod requests;
+mod retention;
 mod schedules;
 mod seam;
 mod sidings;
