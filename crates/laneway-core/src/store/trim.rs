@@ -18,7 +18,8 @@ pub struct Trimmed {
     pub events: u64,
     /// Of these, how many no processor had ever been registered for.
     pub expired: u64,
-    /// Dead letters, dedup ids, tokens, chunks, tickets and shortened lives that went. Ends of jobs are not counted:
-    /// nobody can read one past its time, and when its bytes go is each store's own matter.
+    /// Ends other than `done`, marks of urgent events, dead letters, dedup ids, tokens, chunks, tickets and shortened
+    /// lives that went. Many of them say that another call is worth it. Ends of jobs are not counted: nobody can read one
+    /// past its time, and when its bytes go is each store's own matter.
     pub rows: u64,
 }

@@ -190,7 +190,7 @@ pub(crate) trait State {
     fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>>;
     /// Drops ends whose event is trimmed and whose time was over before this, at most so many. Nothing that anybody
     /// sees changes, so a store whose ends go in another way need not act.
-    fn expire_job_ends(&mut self, _shard: Shard, _before: Timestamp, _limit: usize) {}
+    fn expire_job_ends(&mut self, _shard: Shard, _before: Timestamp) {}
 
     /// One row.
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>>;

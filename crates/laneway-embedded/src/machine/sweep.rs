@@ -51,14 +51,16 @@ pub(super) fn forget<S: State>(state: &mut S, shard: Shard, table: Table, prefix
     state.delete(Table::Store, &cursor(shard, table, prefix));
 }
 
-/// Removes the rows under a prefix whose number, at the end of their key, is not above this one.
-pub(super) fn cut<S: State>(state: &mut S, table: Table, prefix: &[u8], through: u64) -> Result<()> {
+/// Removes the rows under a prefix whose number, at the end of their key, is not above this one. Answers how many went.
+pub(super) fn cut<S: State>(state: &mut S, table: Table, prefix: &[u8], through: u64) -> Result<u64> {
     let rows = state.scan(table, prefix, None, ROWS_PER_CALL)?;
+    let mut gone = 0;
     for (key, _) in rows {
         if super::codec::keys::last_number(&key)? > through {
             break;
         }
         state.delete(table, &key);
+        gone += 1;
     }
-    Ok(())
+    Ok(gone)
 }

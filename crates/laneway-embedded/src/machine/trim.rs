@@ -31,10 +31,10 @@ pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trim
         }
     }
     let through = through.0;
-    cut(state, Table::Urgent, &keys::shard(shard), through)?;
-    let mut rows = dedup::expire(state, now, shard, ROWS_PER_CALL)?;
+    let mut rows = cut(state, Table::Urgent, &keys::shard(shard), through)?;
+    rows += dedup::expire(state, now, shard, ROWS_PER_CALL)?;
     for (seat, life) in seats {
-        cut(state, Table::Ending, &keys::life(seat, life), through)?;
+        rows += cut(state, Table::Ending, &keys::life(seat, life), through)?;
         rows += trim_seat(state, now, seat, now.calendar.before(dead_keep))?;
     }
     rows += trim_jobs(state, now, shard)?;
@@ -102,7 +102,7 @@ fn trim_jobs<S: State>(state: &mut S, now: Now, shard: Shard) -> Result<u64> {
         Ok(end.is_none_or(|end| !is_alive(now, end.keep_until)))
     })?;
     // Not counted: each store has its own moment for what nobody can read any more.
-    state.expire_job_ends(shard, now.calendar, ROWS_PER_CALL);
+    state.expire_job_ends(shard, now.calendar);
     Ok((scheduled.len() + chunks.len() + lives.len()) as u64)
 }
 

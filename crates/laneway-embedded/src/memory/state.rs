@@ -163,11 +163,11 @@ impl State for MemoryState {
         Ok(ends.take(limit).map(|(_, end)| end.clone()).collect())
     }
 
-    fn expire_job_ends(&mut self, shard: Shard, before: Timestamp, limit: usize) {
+    fn expire_job_ends(&mut self, shard: Shard, before: Timestamp) {
         let maps = self.maps(shard);
         let trimmed = maps.ends.range(..=maps.info.trimmed);
         let over = trimmed.filter(|(_, end)| end.keep_until < before).map(|(id, _)| *id);
-        let over: Vec<EventId> = over.take(limit).collect();
+        let over: Vec<EventId> = over.collect();
         for id in &over {
             maps.ends.remove(id);
         }

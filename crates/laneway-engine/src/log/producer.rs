@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
+use laneway_core::limits::{APPEND_BYTES_MAX, EVENTS_PER_APPEND_MAX};
 use laneway_core::store::{Append, Appended, ObjectWrite, Origin, Receipt, Source};
 use laneway_core::{
     Bytes, Draft, Durability, Mode, Partition, Refusal, Shard, Store, StoreError, StreamInfo, Term,
@@ -138,24 +139,22 @@ impl Producer {
     async fn append_traced(&self, stream: &str, mut appending: Appending) -> Result<Vec<Sent>, AppendError> {
         stamp(&mut appending.drafts);
         let info = self.catalogue.stream(stream).await?;
-        let refused = |index, refusal| AppendError::Refused { index, refusal };
         check(&info, &appending.drafts)?;
         if appending.object.is_some() {
-            let first = appending.drafts.first().and_then(|draft| draft.key.as_ref());
-            let other =
-                appending.drafts.iter().position(|draft| draft.key.as_ref() != first || first.is_none());
-            if let Some(index) = other {
-                let refusal =
-                    Refusal::new("object", "set", "absent unless all events of the call have one key");
-                return Err(refused(index, refusal));
-            }
+            check_one_key(&appending.drafts)?;
         }
-        Ok(self.append_routed(&info, appending).await)
+        let routes: Vec<Partition> = appending.drafts.iter().map(|draft| self.route(&info, draft)).collect();
+        check_parts(&appending.drafts, &routes)?;
+        Ok(self.append_routed(&info, appending, &routes).await)
     }
 
-    async fn append_routed(&self, info: &Arc<StreamInfo>, appending: Appending) -> Vec<Sent> {
+    async fn append_routed(
+        &self,
+        info: &Arc<StreamInfo>,
+        appending: Appending,
+        routes: &[Partition],
+    ) -> Vec<Sent> {
         let Appending { drafts, object } = appending;
-        let routes: Vec<Partition> = drafts.iter().map(|draft| self.route(info, draft)).collect();
         // Most calls are about one partition: nothing has to be taken apart and put together again for them.
         if let Some(first) = routes.first().filter(|first| routes.iter().all(|route| route == *first)) {
             let answer = self.append_part(info, *first, drafts, object).await;
@@ -253,6 +252,35 @@ fn check(info: &StreamInfo, drafts: &[Draft]) -> Result<(), AppendError> {
             let refusal = Refusal::new("key", "absent", "given in a stream of mode latest");
             return Err(AppendError::Refused { index, refusal });
         }
+    }
+    Ok(())
+}
+
+/// Refuses an event of another key than the first in a call that writes the object of one.
+fn check_one_key(drafts: &[Draft]) -> Result<(), AppendError> {
+    let first = drafts.first().and_then(|draft| draft.key.as_ref());
+    let Some(index) = drafts.iter().position(|draft| draft.key.as_ref() != first || first.is_none()) else {
+        return Ok(());
+    };
+    let key = drafts[index].key.as_ref().map_or_else(|| "absent".to_owned(), ToString::to_string);
+    let limit = first.map_or_else(|| "given".to_owned(), |first| format!("{first} as in event 0"));
+    let refusal = Refusal::new("key", key, format!("{limit}, because the call writes an object"));
+    Err(AppendError::Refused { index, refusal })
+}
+
+/// Refuses more events of one partition than go together, before any of another partition is appended.
+fn check_parts(drafts: &[Draft], routes: &[Partition]) -> Result<(), AppendError> {
+    let bytes: usize = drafts.iter().map(|draft| draft.data.len()).sum();
+    if drafts.len() <= EVENTS_PER_APPEND_MAX && bytes <= APPEND_BYTES_MAX {
+        return Ok(());
+    }
+    let mut parts: BTreeMap<Partition, (usize, usize)> = BTreeMap::new();
+    for (index, (draft, partition)) in drafts.iter().zip(routes).enumerate() {
+        let (events, bytes) = parts.entry(*partition).or_default();
+        (*events, *bytes) = (*events + 1, *bytes + draft.data.len());
+        Refusal::check_max("events of one partition", *events, EVENTS_PER_APPEND_MAX)
+            .and_then(|()| Refusal::check_max("data bytes of one partition", *bytes, APPEND_BYTES_MAX))
+            .map_err(|refusal| AppendError::Refused { index, refusal })?;
     }
     Ok(())
 }

@@ -4,13 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::store::Trim;
-use laneway_core::{Partition, Store};
+use laneway_core::{Partition, Shard, Store};
 
 use crate::log::Catalogue;
 use crate::service::Env;
 
 /// How often every shard is looked at.
 const EVERY: Duration = Duration::from_secs(10);
+/// Rows that went with one call of trim and let another one follow at once: a call removes a few hundred at most.
+const WORTH_REPEATING: u64 = 100;
+/// Calls of trim for one shard before it is the next one's turn.
+const CALLS_PER_TURN: u32 = 100;
 
 /// Trims every shard of every stream again and again. Never ends.
 pub(crate) async fn retain(env: Env, store: Arc<dyn Store>, catalogue: Arc<Catalogue>) {
@@ -25,15 +29,24 @@ pub(crate) async fn retain(env: Env, store: Arc<dyn Store>, catalogue: Arc<Catal
         };
         for stream in streams {
             for partition in 0..stream.settings.partitions {
-                let shard = stream.shard(Partition(partition));
-                match store.trim(Trim { shard }).await {
-                    Ok(trimmed) if trimmed.expired > 0 => {
-                        tracing::warn!(%shard, events = trimmed.expired, "events went by age; no processor is registered");
-                    }
-                    Ok(_) => {}
-                    Err(error) => tracing::warn!(%shard, %error, "a shard could not be trimmed"),
-                }
+                trim(&*store, stream.shard(Partition(partition))).await;
             }
+        }
+    }
+}
+
+/// Trims one shard as long as much goes, and no longer than its turn.
+async fn trim(store: &dyn Store, shard: Shard) {
+    for _ in 0..CALLS_PER_TURN {
+        let trimmed = match store.trim(Trim { shard }).await {
+            Ok(trimmed) => trimmed,
+            Err(error) => return tracing::warn!(%shard, %error, "a shard could not be trimmed"),
+        };
+        if trimmed.expired > 0 {
+            tracing::warn!(%shard, events = trimmed.expired, "events went by age; no processor is registered");
+        }
+        if trimmed.rows < WORTH_REPEATING {
+            return;
         }
     }
 }

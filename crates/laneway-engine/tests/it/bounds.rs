@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use laneway_core::store::ObjectWrite;
 use laneway_core::{FullReason, Mode, StoreError, StreamSettings};
 use laneway_engine::ProcessorSettings;
 use laneway_engine::job::{By, JobError, Submit};
@@ -39,6 +40,49 @@ async fn full_stream_refuses_events_and_jobs_by_its_limit_until_something_has_en
     seam::wait(SOON).await;
     let sent = world.engine.producer().append("orders", appending).await.expect("the stream exists");
     assert!(sent[0].receipt.is_ok(), "there is room again: {sent:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_of_one_partition_than_a_call_may_carry_is_refused_before_anything_is_appended() {
+    let world = world(StreamSettings { partitions: 2, ..StreamSettings::default() }).await;
+    world.process(ProcessorSettings::default()).await;
+    let job = |key: &str, data: &str| Submit { draft: draft(key, data), processor: None, keep: None };
+    let others = ["bob", "eve", "joe", "sue", "tim"];
+    let mut jobs: Vec<Submit> = others.iter().map(|key| job(key, "ok")).collect();
+    jobs.extend(std::iter::repeat_with(|| job("ann", "ok")).take(1_001));
+    let refused = world.engine.jobs().submit_many("orders", jobs, &By::default()).await;
+    let told = refused.expect_err("too many").to_string();
+    assert!(told.contains("events of one partition is") && told.ends_with("must be at most 1000"), "{told}");
+    let data = "x".repeat(1 << 20);
+    let mut jobs: Vec<Submit> = others.iter().map(|key| job(key, "ok")).collect();
+    jobs.extend(std::iter::repeat_with(|| job("ann", &data)).take(17));
+    let refused = world.engine.jobs().submit_many("orders", jobs, &By::default()).await;
+    let told = refused.expect_err("too large").to_string();
+    assert!(told.contains("data bytes of one partition is") && told.ends_with("at most 16777216"), "{told}");
+    let info = world.engine.catalogue().stream("orders").await.expect("it exists");
+    for partition in [0, 1].map(laneway_core::Partition) {
+        let page = world.engine.looker().events(&info.name, partition, laneway_core::EventId(0), 10).await;
+        assert_eq!(page.expect("readable").events, [], "nothing was appended");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_of_another_key_than_the_object_is_named() {
+    let world = world(StreamSettings::default()).await;
+    let object = ObjectWrite { expect: None, value: Some("{}".into()) };
+    let refused = |drafts| {
+        let (producer, object) = (world.engine.producer(), Some(object.clone()));
+        async move {
+            let sent = producer.append("orders", Appending { drafts, object }).await;
+            sent.expect_err("it could never be appended").to_string()
+        }
+    };
+    let other = refused(vec![draft("k1", ""), draft("k2", "1")]).await;
+    assert_eq!(other, "event 1: key is k2, must be k1 as in event 0, because the call writes an object");
+    let none = refused(vec![draft("k1", ""), draft("", "1")]).await;
+    assert_eq!(none, "event 1: key is absent, must be k1 as in event 0, because the call writes an object");
+    let first = refused(vec![draft("", ""), draft("k2", "1")]).await;
+    assert_eq!(first, "event 0: key is absent, must be given, because the call writes an object");
 }
 
 #[tokio::test(start_paused = true)]

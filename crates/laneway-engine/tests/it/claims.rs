@@ -112,3 +112,26 @@ async fn failure_of_a_worker_follows_the_policy() {
     assert_eq!(world.status(job).await, Status::Retrying);
     assert_eq!(desk.claim(wish()).await.remove(0).run.attempt, 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn workers_that_wait_together_have_no_more_lanes_than_the_processor_allows() {
+    let world = World::new(Mode::Queue).await;
+    let settings = ProcessorSettings { concurrency: 1, ..ProcessorSettings::default() };
+    let desk = world.engine.process_at_desk("charge", "orders", settings).await.expect("a new processor");
+    let mut first = Box::pin(desk.claim(wish()));
+    let mut second = Box::pin(desk.claim(wish()));
+    assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
+    for key in ["ann", "bob", "eve"] {
+        world.submit(key, "ok").await;
+    }
+    let (claims, other) = match futures::future::select(first, second).await {
+        futures::future::Either::Left(won) => won,
+        futures::future::Either::Right(won) => won,
+    };
+    assert_eq!(claims.len(), 1);
+    let mut other = other;
+    seam::wait(Duration::from_secs(10)).await;
+    assert!(other.as_mut().now_or_never().is_none(), "the only place is taken");
+    desk.settle(&claims[0].token, LaneAnswer::done(None)).await.expect("it is ours");
+    assert_eq!(seam::within(Duration::from_secs(5), other).await.len(), 1, "the place is free again");
+}

@@ -23,6 +23,7 @@ mod processors;
 mod redrive;
 mod requests;
 mod resets;
+mod retention;
 mod schedules;
 mod seam;
 mod sidings;

@@ -37,8 +37,8 @@ impl Drop for Asked<'_> {
 }
 
 impl Inner {
-    /// Changes how many lanes are asked for; there are as many places as are asked for and not offered yet. An offer that
-    /// was put back is none.
+    /// Changes how many lanes are asked for; there are as many places as are asked for, as workers may still have, and
+    /// are not offered yet. An offer that was put back is none.
     pub(super) fn asks(&self, change: impl FnOnce(usize) -> usize) {
         let mut asked = self.asked.lock();
         *asked = change(*asked);
@@ -50,7 +50,7 @@ impl Inner {
             offers.retain(|offer| !offer.is_put_back());
             offers.len()
         };
-        let wanted = asked.saturating_sub(offered);
+        let wanted = (*asked).min(self.room()).saturating_sub(offered);
         let there = self.places.available_permits();
         if wanted > there {
             self.places.add_permits(wanted - there);

@@ -69,7 +69,7 @@ impl Desk {
 
     /// Whether workers have as many lanes as they may.
     pub(crate) fn is_full(&self) -> bool {
-        self.inner.open.lock().claims.len() >= self.inner.claims_max
+        self.inner.room() == 0
     }
 
     /// Claims lanes; waits for the first one if there is none. Answers nothing when the wait is over.
@@ -89,8 +89,7 @@ impl Desk {
                 return Vec::new();
             }
         };
-        let room = inner.claims_max.saturating_sub(inner.open.lock().claims.len());
-        let lanes = wish.lanes.min(room);
+        let lanes = wish.lanes.min(inner.room());
         if lanes == 0 {
             return Vec::new();
         }
@@ -157,6 +156,11 @@ impl Desk {
 }
 
 impl Inner {
+    /// How many lanes workers may have beside those they have.
+    pub(super) fn room(&self) -> usize {
+        self.claims_max.saturating_sub(self.open.lock().claims.len())
+    }
+
     /// Waits for news; answers whether there is still time.
     async fn wait(&self, news: impl Future<Output = ()>, until: Steady) -> bool {
         tokio::select! {

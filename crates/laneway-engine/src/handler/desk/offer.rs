@@ -8,7 +8,7 @@ use laneway_core::{Nonce, Seat, Steady};
 use tokio::sync::{oneshot, watch};
 
 use super::front::{EVENTS_MAX, Inner};
-use super::open::OpenClaim;
+use super::open::{Open, OpenClaim};
 use super::words::{Claim, ClaimWish};
 use crate::dispatch::LEASE_ENDED;
 use crate::handler::cancel::CancelToken;
@@ -47,24 +47,27 @@ struct Taken {
 }
 
 impl Inner {
+    /// Takes as many offers as there are, as are wished for, and as workers may still have: others took some meanwhile.
     pub(super) fn take_offers(&self, wish: &ClaimWish, max: usize) -> Vec<Claim> {
+        let mut open = self.open.lock();
         let mut claims = Vec::new();
         while claims.len() < max
+            && open.claims.len() < self.claims_max
             && let Some(offer) = self.offers.lock().pop_front()
         {
-            claims.extend(self.take_offer(wish, offer));
+            claims.extend(self.take_offer(&mut open, wish, offer));
         }
         if let Some(request) = &wish.request
             && !claims.is_empty()
         {
             let nonces = claims.iter().map(|(nonce, _)| *nonce).collect();
-            self.open.lock().by_request.insert(request.clone(), nonces);
+            open.by_request.insert(request.clone(), nonces);
         }
         claims.into_iter().map(|(_, claim)| claim).collect()
     }
 
     /// A worker takes an offer; nothing when it was put back at this very moment.
-    fn take_offer(&self, wish: &ClaimWish, offer: Offer) -> Option<(Nonce, Claim)> {
+    fn take_offer(&self, open: &mut Open, wish: &ClaimWish, offer: Offer) -> Option<(Nonce, Claim)> {
         let Offer { seat, stream, mut run, taken } = offer;
         run.events.truncate(wish.events.clamp(1, EVENTS_MAX));
         let (first, last) = (run.events.first()?, run.events.last()?);
@@ -88,10 +91,10 @@ impl Inner {
         }
         let partition = seat.shard.partition;
         let claim = Claim { token: token.to_string(), stream, partition, run, expires: until };
-        self.open.lock().claims.insert(nonce, claim.clone());
+        open.claims.insert(nonce, claim.clone());
         if taken.send(Taken { nonce, expires: expires_seen, answer: answered }).is_err() {
             claim.run.progress.close();
-            self.open.lock().close(nonce);
+            open.close(nonce);
             return None;
         }
         Some((nonce, claim))

@@ -67,6 +67,9 @@ impl Drop for OpenClaim<'_> {
     fn drop(&mut self) {
         self.progress.close();
         self.inner.open.lock().close(self.nonce);
+        // Its place is free for those who wait.
+        self.inner.asks(|asked| asked);
+        self.inner.news.notify_waiters();
     }
 }
 

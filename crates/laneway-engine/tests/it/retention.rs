@@ -1,0 +1,43 @@
+//! Retention: what is past its time goes about as fast as it comes.
+
+use std::time::Duration;
+
+use laneway_core::store::{Query, Rows};
+use laneway_core::{EventId, Mode, Partition, Seat, StreamSettings};
+use laneway_engine::ProcessorSettings;
+
+use crate::seam;
+use crate::world::World;
+
+/// Superseded events; many more than one call of trim removes.
+const SUPERSEDED: usize = 5_000;
+
+async fn endings(world: &World) -> usize {
+    let info = world.engine.catalogue().stream("orders").await.expect("it exists");
+    let seat = Seat { shard: info.shard(Partition(0)), processor: info.processors[0].id };
+    let Rows::Endings(endings) = world.store_query(Query::Endings(seat, EventId(0), SUPERSEDED)).await else {
+        panic!("asked for endings")
+    };
+    endings.len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn thousands_of_ends_past_their_time_go_within_two_turns() {
+    let mut world = World::with_partitions(Mode::Latest, 1).await;
+    let keep = Duration::from_secs(600);
+    let settings = StreamSettings { partitions: 1, mode: Mode::Latest, keep, ..StreamSettings::default() };
+    world.engine.define_stream("orders", settings).await.expect("changed");
+    world.process(ProcessorSettings::default()).await;
+    world.send(&[("ann", "slow")]).await;
+    world.next().await;
+    for _ in 0..SUPERSEDED / 1_000 {
+        world.send(&[("ann", "newer"); 1_000]).await;
+    }
+    world.next().await;
+    seam::wait(Duration::from_secs(60)).await;
+    assert!(endings(&world).await >= 1_000, "most were superseded");
+    seam::wait(keep).await;
+    world.engine.start_upkeep();
+    seam::wait(Duration::from_secs(25)).await;
+    assert_eq!(endings(&world).await, 0);
+}
