@@ -74,9 +74,10 @@ enum Led {
     Unharmed,
 }
 
-/// Whether these words name a place in this file.
+/// Whether these words name the file, with the place in it or what to do about it.
 fn names(words: &str, file: &Path) -> bool {
-    words.contains(file.to_str().unwrap()) && (words.contains("offset") || words.contains("format version"))
+    let says = ["at offset", "format version", "it is made again from its segment"];
+    words.contains(file.to_str().unwrap()) && says.iter().any(|says| words.contains(says))
 }
 
 /// Starts a server on the damaged store and reads everything; whatever is not as it was must be refused by its place.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use http::Method;
+use http::{HeaderName, Method};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -21,28 +21,57 @@ struct Load {
     acknowledged: watch::Sender<u64>,
 }
 
-/// Appends one event after the other, each until it is acknowledged: the dedup id makes it one, however often it is sent.
-async fn append(http: Http, client: u64, load: Arc<Load>) -> Vec<Receipt> {
+/// What a client sends again until it is acknowledged: the name that it has makes it one, however often it is sent.
+struct Wish {
+    path: &'static str,
+    name: String,
+    key: String,
+}
+
+impl Wish {
+    /// Three appends, and then a job whose end is waited for: so clients are never far ahead of the handlers.
+    fn new(client: u64, number: u64, random: &mut fastrand::Rng) -> Self {
+        let path = if number % 4 == 3 { "/v1/streams/orders/jobs" } else { "/v1/streams/orders/events" };
+        Self { path, name: format!("{client}-{number}"), key: format!("lane-{}", random.u64(0..LANES)) }
+    }
+
+    /// What the server acknowledged; nothing if it was killed, or is about to end.
+    async fn send(&self, http: &Http) -> Option<Receipt> {
+        let event = json!({"key":self.key,"dedup_id":self.name,"data":{"ms":4}});
+        let prefer = [(HeaderName::from_static("prefer"), "wait=40")];
+        let said = http.try_call(Method::POST, self.path, &prefer, Some(&event)).await?;
+        // A server that ends takes nothing new, and tells who waits how things stand.
+        if matches!(said.status, 202 | 503) {
+            return None;
+        }
+        assert!(matches!(said.status, 200 | 201), "{}", said.body);
+        if self.path.ends_with("events") {
+            return Some(Receipt::read(&self.key, &said.body["events"][0]));
+        }
+        let reference = said.body["ref"].as_str().unwrap().to_owned();
+        // The handler's result is how many of the lane are settled: what is settled twice would count twice.
+        Some(Receipt { reference, key: self.key.clone(), seq: said.body["result"].as_u64().unwrap() })
+    }
+}
+
+/// Sends one wish after the other; answers what was acknowledged.
+async fn send(http: Http, client: u64, load: Arc<Load>) -> Vec<Receipt> {
     let mut starts = load.starts.subscribe();
     let mut random = fastrand::Rng::with_seed(client);
     let mut receipts = Vec::new();
     for number in 0.. {
-        let key = format!("lane-{}", random.u64(0..LANES));
-        let event = json!({"key":key,"dedup_id":format!("{client}-{number}"),"data":{"ms":4}});
+        let wish = Wish::new(client, number, &mut random);
         loop {
             let start = *starts.borrow_and_update();
             if start == 0 {
                 return receipts;
             }
-            let path = "/v1/streams/orders/events";
-            let said = http.try_call(Method::POST, path, &[], Some(&event)).await;
-            if let Some(said) = said.filter(|said| said.status != 503) {
-                assert!(matches!(said.status, 200 | 201), "{}", said.body);
-                receipts.push(Receipt::read(&key, &said.body["events"][0]));
+            if let Some(receipt) = wish.send(&http).await {
+                receipts.push(receipt);
                 load.acknowledged.send_modify(|count| *count += 1);
                 break;
             }
-            // Killed, or about to end: the next one gets it.
+            // The next one gets it.
             starts.wait_for(|now| *now != start).await.unwrap();
         }
     }
@@ -74,10 +103,10 @@ async fn twenty_kills_and_a_drain_under_load_lose_nothing_and_settle_nothing_twi
     let mut server = Server::start("", "").await;
     let load = Arc::new(Load { starts: watch::Sender::new(1), acknowledged: watch::Sender::new(0) });
     let clients: Vec<_> =
-        (0..CLIENTS).map(|client| seam::spawn(append(server.http(), client, Arc::clone(&load)))).collect();
+        (0..CLIENTS).map(|client| seam::spawn(send(server.http(), client, Arc::clone(&load)))).collect();
     let mut random = fastrand::Rng::with_seed(20);
     for _ in 0..KILLS {
-        acknowledged(&load, random.u64(10..120)).await;
+        acknowledged(&load, random.u64(4 * CLIENTS..20 * CLIENTS)).await;
         server.kill_and_start().await;
         load.starts.send_modify(|starts| *starts += 1);
     }

@@ -6,7 +6,6 @@ What is done counts the lane's events in its state and emits one effect.
 """
 import json
 import os
-import random
 import sys
 import time
 
@@ -35,7 +34,8 @@ for line in sys.stdin:
     run = json.loads(line)
     (event,) = run["events"]
     tell("begin", run, event)
-    time.sleep(random.random() * (event.get("data") or {}).get("ms", 0) / 1000)
+    chance = int.from_bytes(os.urandom(2), "big") / 65536
+    time.sleep(chance * (event.get("data") or {}).get("ms", 0) / 1000)
     answer = settlement(run, event)
     tell("end", run, event, answer["outcome"])
     try:

@@ -59,18 +59,19 @@ impl Http {
 
     /// A job of stream `orders` and how it stands as soon as it has ended, or parked.
     pub(crate) async fn submit(&self, body: Value) -> Value {
-        let prefer = [(HeaderName::from_static("prefer"), "wait=50")];
+        let prefer = [(HeaderName::from_static("prefer"), "wait=40")];
         let path = "/v1/streams/orders/jobs";
         let said = self.try_call(Method::POST, path, &prefer, Some(&body)).await.unwrap();
         if said.status != 200 {
-            panic!("it does not end: {}", self.ended(&said.body).await);
+            let path = format!("/v1/jobs/{}", said.body["id"].as_str().unwrap_or_default());
+            panic!("it has not ended: {}", self.get(&path).await);
         }
         said.body
     }
 
     /// How a job stands as soon as it has ended, or parked.
     pub(crate) async fn ended(&self, job: &Value) -> Value {
-        let prefer = [(HeaderName::from_static("prefer"), "wait=50")];
+        let prefer = [(HeaderName::from_static("prefer"), "wait=40")];
         let path = format!("/v1/jobs/{}", job["id"].as_str().unwrap());
         self.try_call(Method::GET, &path, &prefer, None).await.unwrap().body
     }

@@ -26,8 +26,8 @@ impl Server {
         let config = format!(
             "[[stream]]\nname = \"orders\"\npartitions = 4\n{stream}\n\
              [[stream]]\nname = \"effects\"\npartitions = 2\n\
-             [[processor]]\nname = \"charge\"\nstream = \"orders\"\nexec = [\"python3\", \"{HANDLER}\"]\n\
-             exec_mode = \"pipe\"\nconcurrency = 12\n{processor}\n"
+             [[processor]]\nname = \"charge\"\nstream = \"orders\"\nexec = [\"python3\", \"-IS\", \"{HANDLER}\"]\n\
+             exec_mode = \"pipe\"\nconcurrency = 6\n{processor}\n"
         );
         std::fs::write(folder.path().join("laneway.toml"), config).unwrap();
         let program = Program::serve(folder.path()).await;
