@@ -1,7 +1,8 @@
 //! Lanes by how they stand.
 //!
 //! What holds a lane up is indexed. Lanes that wait or run are not (contract 3.22): they are found in the log between the
-//! floor and the head of each partition, a bounded piece per page.
+//! floor and the head of each partition, a bounded piece per page. One that was held up and goes on has a record as long as
+//! something of it is set aside, and its head may lie below the floor: those are looked through before the log.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use axum::extract::{Path, State};
 use axum::http::Uri;
 use laneway::core::store::SeatStatus;
 use laneway::core::{Block, BlockKind, Key, LaneName, StoreError, StreamInfo};
-use laneway::engine::observe::{EventView, HeldLane, LookError};
+use laneway::engine::observe::{EventView, HeldLane, LookError, PartitionStanding, StreamStanding};
 use laneway::{EventId, Partition, Ref, Status};
 use laneway_client::wire::{self, LaneStatus, ListedLane};
 use serde::{Deserialize, Serialize};
@@ -22,8 +23,19 @@ use crate::node::Node;
 
 /// Most events that are looked at for one page of lanes that wait or run.
 const LOOKED_AT_MAX: usize = 10_000;
-/// Events that are looked at together.
+/// Events or records that are looked at together.
 const LOOKED_AT: usize = 500;
+/// What a head below the floor counts for: it is looked up alone.
+const LOOKED_UP: usize = 20;
+
+/// How far pages of lanes that wait or run have come.
+#[derive(Debug, Serialize, Deserialize)]
+enum Reached {
+    /// Lanes with a record up to this one.
+    Records(Place),
+    /// The log of a partition up to this event.
+    Log(u32, u64),
+}
 
 /// A lane in a cursor.
 #[derive(Debug, Serialize, Deserialize)]
@@ -107,7 +119,7 @@ pub(super) async fn list(
     let processor = processor_of(&info, paging.filter.text("processor").as_deref())?;
     match status {
         Some(status @ (LaneStatus::Waiting | LaneStatus::Running)) => {
-            in_the_log(&node, &info, &processor, status, &paging).await
+            going_on(&node, &info, &processor, status, &paging).await
         }
         Some(status) => held(&node, &stream, &processor, indexed(status), &paging).await,
         None => held(&node, &stream, &processor, None, &paging).await,
@@ -194,52 +206,148 @@ fn listed(
     }
 }
 
-/// Heads of lanes in the log. The place is where to go on reading: a partition and an id.
-async fn in_the_log(
+/// Lanes that wait or run: first those whose head lies below the floor, then those in the log.
+async fn going_on(
     node: &Node,
     info: &StreamInfo,
     processor: &str,
     status: LaneStatus,
     paging: &Paging,
 ) -> Result<Page<wire::Lanes>> {
-    let wanted = if status == LaneStatus::Waiting { Status::Waiting } else { Status::Running };
-    let (from, mut behind) = paging.place::<(u32, u64)>()?.map_or((0, None), |(from, id)| (from, Some(id)));
     let standing = node.engine().looker().stream(&info.name).await?;
-    let (mut items, mut looked_at) = (Vec::new(), 0);
-    for partition in standing.partitions.iter().filter(|partition| partition.partition.0 >= from) {
-        let Some(seat) = partition.processors.iter().find(|seat| seat.processor == processor) else {
-            continue;
-        };
-        // Nothing waits for its turn where the whole processor stands.
-        if seat.status != SeatStatus::Run {
-            continue;
-        }
-        let mut after = EventId(behind.take().unwrap_or(0)).max(seat.floor).max(partition.trimmed);
-        while after < partition.head {
-            let shard = partition.partition;
-            if items.len() == paging.limit || looked_at >= LOOKED_AT_MAX {
-                let next = paging.cursor(&(shard.0, after.0));
-                let link = next.clone();
-                let body = wire::Lanes { items, partial: true, next: Some(next) };
-                return Ok(paging.answer(body, Some(&link)));
-            }
-            let page = node.engine().looker().events(&info.name, shard, after, LOOKED_AT).await?;
-            looked_at += page.events.len().max(1);
-            let room = paging.limit - items.len();
-            let (heads, read_to) = heads(node, processor, wanted, &page.events, room).await?;
-            for event in heads {
-                let event = &event.event;
-                let mut lane = listed(&info.name, processor, shard, event.key.as_ref(), Some(event.id));
-                word(status).clone_into(&mut lane.status);
-                items.push(lane);
-            }
-            after = read_to.unwrap_or(page.after);
-            if page.events.is_empty() {
-                break;
+    let mut search = Search { node, standing: &standing, processor, status, items: Vec::new(), looked_at: 0 };
+    let limit = paging.limit;
+    let (after, log) = match paging.place::<Reached>()? {
+        None => (None, (0, None)),
+        Some(Reached::Records(place)) => (Some(place.lane()?), (0, None)),
+        Some(Reached::Log(partition, id)) => (None, (partition, Some(id))),
+    };
+    let mut next = None;
+    if log.1.is_none() {
+        next = search.below_the_floors(after, limit).await?.map(Reached::Records);
+    }
+    if next.is_none() {
+        next = search.in_the_log(log.0, log.1, limit).await?;
+    }
+    let next = next.map(|reached| paging.cursor(&reached));
+    let link = next.clone();
+    Ok(paging.answer(wire::Lanes { items: search.items, partial: true, next }, link.as_deref()))
+}
+
+/// A search for lanes of a processor that stand so.
+struct Search<'a> {
+    node: &'a Node,
+    standing: &'a StreamStanding,
+    processor: &'a str,
+    status: LaneStatus,
+    items: Vec<ListedLane>,
+    looked_at: usize,
+}
+
+impl Search<'_> {
+    fn wanted(&self) -> Status {
+        if self.status == LaneStatus::Waiting { Status::Waiting } else { Status::Running }
+    }
+
+    fn is_enough(&self, limit: usize) -> bool {
+        self.items.len() >= limit || self.looked_at >= LOOKED_AT_MAX
+    }
+
+    fn found(&mut self, partition: Partition, key: Option<&Key>, head: EventId) {
+        let mut lane = listed(&self.standing.info.name, self.processor, partition, key, Some(head));
+        word(self.status).clone_into(&mut lane.status);
+        self.items.push(lane);
+    }
+
+    /// The floor of the processor in a partition, unless all of it stands there.
+    fn floor(&self, partition: &PartitionStanding) -> Option<EventId> {
+        let seat = partition.processors.iter().find(|seat| seat.processor == self.processor)?;
+        (seat.status == SeatStatus::Run).then_some(seat.floor)
+    }
+
+    /// Lanes with a record that go on, and whose head the log does not show any more. Answers where to go on, if it was
+    /// enough before the last one.
+    async fn below_the_floors(
+        &mut self,
+        mut after: Option<(Partition, LaneName)>,
+        limit: usize,
+    ) -> Result<Option<Place>> {
+        loop {
+            let looker = self.node.engine().looker();
+            let lanes = looker.held_lanes_after(self.processor, None, after, LOOKED_AT).await?;
+            let Some(last) = lanes.last() else { return Ok(None) };
+            after = Some((last.partition, last.record.lane.clone()));
+            for lane in &lanes {
+                self.look_at(lane).await?;
+                if self.is_enough(limit) {
+                    return Ok(Some(Place::new(lane.partition, &lane.record.lane)));
+                }
             }
         }
     }
-    Ok(paging.answer(wire::Lanes { items, partial: true, next: None }, None))
+
+    async fn look_at(&mut self, lane: &HeldLane) -> Result<()> {
+        self.looked_at += 1;
+        let is_held_up = matches!(
+            lane.record.block,
+            Some(Block::Retry { .. } | Block::Parked { .. } | Block::Paused { .. } | Block::Diverting { .. })
+        );
+        let partitions = &self.standing.partitions;
+        let partition = partitions.iter().find(|partition| partition.partition == lane.partition);
+        let floor = partition.and_then(|partition| self.floor(partition));
+        let Some(head) = lane.head.filter(|head| !is_held_up && floor.is_some_and(|floor| *head <= floor))
+        else {
+            return Ok(());
+        };
+        self.looked_at += LOOKED_UP;
+        let stream = self.standing.info.name.clone();
+        let reference = Ref { stream, partition: lane.partition, id: head };
+        let event = match self.node.engine().looker().event(&reference).await {
+            Ok(event) => event,
+            // It has ended since its record was read, and went by retention.
+            Err(LookError::Store(StoreError::Trimmed { .. } | StoreError::NotFound { .. })) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        if status_for(&event, self.processor) == Some(self.wanted()) {
+            self.found(lane.partition, event.event.key.as_ref(), head);
+        }
+        Ok(())
+    }
+
+    /// Heads of lanes in the log, from a partition and an id on. Answers where to go on, if it was enough before the end.
+    async fn in_the_log(
+        &mut self,
+        from: u32,
+        mut behind: Option<u64>,
+        limit: usize,
+    ) -> Result<Option<Reached>> {
+        let standing = self.standing;
+        for partition in standing.partitions.iter().filter(|partition| partition.partition.0 >= from) {
+            // Nothing waits for its turn where the whole processor stands.
+            let Some(floor) = self.floor(partition) else { continue };
+            let shard = partition.partition;
+            let mut after = EventId(behind.take().unwrap_or(0)).max(floor).max(partition.trimmed);
+            while after < partition.head {
+                if self.is_enough(limit) {
+                    return Ok(Some(Reached::Log(shard.0, after.0)));
+                }
+                let page =
+                    self.node.engine().looker().events(&standing.info.name, shard, after, LOOKED_AT).await?;
+                self.looked_at += page.events.len().max(1);
+                let room = limit - self.items.len();
+                let (heads, read_to) =
+                    heads(self.node, self.processor, self.wanted(), &page.events, room).await?;
+                for event in heads {
+                    self.found(shard, event.event.key.as_ref(), event.event.id);
+                }
+                after = read_to.unwrap_or(page.after);
+                if page.events.is_empty() {
+                    break;
+                }
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// The events that stand so and are the first of their lane that has not ended, as many as there is room for; and where to

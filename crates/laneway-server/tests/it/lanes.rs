@@ -123,6 +123,44 @@ async fn lanes_are_listed_by_how_they_stand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn lanes_that_go_on_after_they_were_held_up_wait_and_run_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = ready(&program, 5).await;
+    park_all(&client, 5).await;
+    assert_eq!(all(&client, LaneStatus::Waiting).await, [], "they are parked");
+    post(&client, &format!("{LANES}/retry"), json!({"filter":{"status":"parked"}})).await;
+    post(&client, "/v1/streams/orders/events", json!([{"key":"new"}, {"key":"k0"}])).await;
+    // What is set aside lies behind the floor of the log; page by page, no lane twice.
+    for limit in [2, 100] {
+        let (mut keys, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = get(&client, &format!("{LANES}?status=waiting&limit={limit}{cursor}")).await;
+            let items = page["items"].as_array().unwrap();
+            keys.extend(items.iter().map(|lane| lane["key"].as_str().unwrap().to_owned()));
+            let Some(next) = page["next"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        keys.sort();
+        assert_eq!(keys, ["k0", "k1", "k2", "k3", "k4", "new"]);
+    }
+    let wanted = json!({"max_lanes":100,"wait":"20s"});
+    let mut claimed = Vec::new();
+    while claimed.len() < 6 {
+        let claims = value(&post(&client, "/v1/processors/charge/claim", wanted.clone()).await);
+        let claims = claims["claims"].as_array().unwrap();
+        claimed.extend(claims.iter().map(|claim| claim["key"].as_str().unwrap().to_owned()));
+    }
+    assert_eq!(all(&client, LaneStatus::Waiting).await, []);
+    let running = all(&client, LaneStatus::Running).await;
+    let mut running: Vec<String> = running.into_iter().map(|lane| lane.key.unwrap()).collect();
+    running.sort();
+    claimed.sort();
+    assert_eq!(running, claimed);
+    program.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_filter_asks_of_all_lanes_that_stand_so() {
     let folder = tempfile::tempdir().unwrap();
     let program = Program::serve(folder.path()).await;
