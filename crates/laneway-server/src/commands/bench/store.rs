@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use laneway::prelude::*;
-use tokio::sync::Semaphore;
 
 use super::super::measure::sync_time;
 use super::super::store::folder_of;
@@ -18,9 +17,9 @@ use crate::seam;
 
 /// Who appends at the same time, and how many events each call has.
 const PRODUCERS: u64 = 16;
-const PER_CALL: u32 = 10;
+const PER_CALL: u64 = 10;
 /// Events that may be on their way at the same time.
-const AHEAD_MAX: usize = 50_000;
+const AHEAD_MAX: u64 = 50_000;
 /// How long runs may take to finish.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -31,17 +30,8 @@ struct Tick {
     payload: String,
 }
 
-/// What the handler of the whole way has done, and room for events that are on their way: producers that wait take no time
-/// away from what is measured.
-#[derive(Debug)]
-struct Cycle {
-    done: Meter,
-    room: Semaphore,
-}
-
-async fn count(Event(_): Event<Tick>, State(cycle): State<Arc<Cycle>>) -> Result<()> {
-    cycle.done.add(1);
-    cycle.room.add_permits(1);
+async fn count(Event(_): Event<Tick>, State(meter): State<Arc<Meter>>) -> Result<()> {
+    meter.add(1);
     Ok(())
 }
 
@@ -97,35 +87,38 @@ pub(super) async fn measure(
 
 async fn append(app: &Laneway, name: &str, length: Duration) -> Result<(u64, Duration), Fault> {
     let (stream, meter) = (app.stream::<Tick>(name), Arc::new(Meter::default()));
-    produce(&stream, &meter, length, None).await
+    produce(&stream, &meter, length, u64::MAX, None).await
 }
 
 async fn cycle(app: Laneway, name: &str, length: Duration) -> Result<(u64, Duration, Laneway), Fault> {
-    let cycle = Arc::new(Cycle { done: Meter::default(), room: Semaphore::new(AHEAD_MAX) });
-    let app = app.state(Arc::clone(&cycle));
+    let done = Arc::new(Meter::default());
+    let app = app.state(Arc::clone(&done));
     let stream = app.stream::<Tick>(name);
     app.processor(&format!("{name}-count"), &stream, count);
     app.start().await.map_err(Fault::internal)?;
     let sent = Arc::new(Meter::default());
-    let (counted, took) = produce(&stream, &sent, length, Some(&cycle)).await?;
+    let (counted, took) = produce(&stream, &sent, length, AHEAD_MAX, Some(&done)).await?;
     Ok((counted, took, app))
 }
 
-/// Appends for a while; answers what was sent, or what was done of it, of which only so much is on its way.
+/// Appends for a while, with at most so much on its way; answers what the meter counted: what was done, or what was sent.
 async fn produce(
     stream: &Stream<Tick>,
     sent: &Arc<Meter>,
     length: Duration,
-    cycle: Option<&Arc<Cycle>>,
+    ahead_max: u64,
+    done: Option<&Arc<Meter>>,
 ) -> Result<(u64, Duration), Fault> {
     let producers: Vec<_> = (0..PRODUCERS)
         .map(|number| {
-            let (stream, sent, cycle) = (stream.clone(), Arc::clone(sent), cycle.cloned());
+            let (stream, sent, done) = (stream.clone(), Arc::clone(sent), done.cloned());
             seam::spawn(async move {
                 let next = AtomicU64::new(number);
                 while !sent.is_over() {
-                    if let Some(cycle) = &cycle {
-                        cycle.room.acquire_many(PER_CALL).await.expect("it is never closed").forget();
+                    let ended = done.as_ref().map(|done| done.count.load(Ordering::Relaxed));
+                    if ended.is_some_and(|ended| sent.count.load(Ordering::Relaxed) > ended + ahead_max) {
+                        tokio::task::yield_now().await;
+                        continue;
                     }
                     let ticks: Vec<Tick> =
                         (0..PER_CALL).map(|_| tick(next.fetch_add(7_919, Ordering::Relaxed))).collect();
@@ -138,7 +131,7 @@ async fn produce(
             })
         })
         .collect();
-    let measured = cycle.map_or(&**sent, |cycle| &cycle.done).run(length).await;
+    let measured = done.unwrap_or(sent).run(length).await;
     sent.end();
     for producer in producers {
         producer.await.map_err(Fault::internal)?.map_err(Fault::internal)?;
