@@ -193,10 +193,9 @@ impl History {
                 continue;
             }
             let events: Vec<&Accepted> = self.accepted.iter().filter(|event| event.lane == lane).collect();
-            for event in events.iter().rev().skip(1).filter(|event| !ends.contains_key(&event.id)) {
-                let newest = events.last();
-                panic!("seed {}: {event:?} waits although {newest:?} is newer", self.seed);
-            }
+            let Some((newest, older)) = events.split_last() else { continue };
+            let waits = older.iter().find(|event| !ends.contains_key(&event.id));
+            assert!(waits.is_none(), "seed {}: {waits:?} waits although {newest:?} is newer", self.seed);
         }
     }
 
