@@ -78,8 +78,7 @@ async fn check(lanes: [&str; 4], with: impl AsyncFn(&App, &Stream<Row>)) -> Vec<
     }
     let dead = operations.dead_letters().await.expect("listed");
     assert_eq!(dead.len(), 1, "the guilty one alone: {dead:?}");
-    let calls = calls.lock().clone();
-    calls
+    calls.lock().clone()
 }
 
 #[tokio::test(start_paused = true)]
