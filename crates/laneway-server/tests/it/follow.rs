@@ -41,35 +41,6 @@ async fn references(following: &mut Following, count: usize) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_follower_that_is_cut_twenty_times_gets_every_event_once_and_in_order() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = Program::serve(folder.path()).await;
-    let client = ready(&program, 4).await;
-    let (mut seen, mut last_id) = (Vec::new(), Some("0:0,1:0,2:0,3:0".to_owned()));
-    for cut in 0..20 {
-        append(&client, cut * 10..cut * 10 + 10).await;
-        let mut following = client.follow("orders", None, last_id.as_deref()).await.unwrap();
-        // Cut in the middle of what is there.
-        seen.extend(references(&mut following, 7).await);
-        last_id = following.last_id().map(str::to_owned);
-    }
-    let mut following = client.follow("orders", None, last_id.as_deref()).await.unwrap();
-    seen.extend(references(&mut following, 60).await);
-    assert_eq!(seen.len(), 200);
-    for partition in 0..4 {
-        let prefix = format!("orders/{partition}/");
-        let ids: Vec<u64> =
-            seen.iter().filter_map(|reference| reference.strip_prefix(&prefix)?.parse().ok()).collect();
-        let expected: Vec<u64> = (1..=ids.len() as u64).collect();
-        assert_eq!(ids, expected, "partition {partition}");
-    }
-    // And what comes only then.
-    append(&client, [7]).await;
-    assert_eq!(references(&mut following, 1).await.len(), 1);
-    program.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_follower_begins_where_it_says_and_ends_with_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = Program::serve(folder.path()).await;

@@ -164,9 +164,9 @@ async fn a_million_lines_need_no_memory_of_their_own() {
         paste(script).trim().parse::<u32>().unwrap()
     };
     assert_eq!(send(20_000), 20_000);
-    let before = program.memory();
+    let before = program.memory_bytes();
     assert_eq!(send(100_000), 100_000);
-    let grown = program.memory().saturating_sub(before);
+    let grown = program.memory_bytes().saturating_sub(before);
     // Sent at once they would be 50 MB, and their answers as much again.
     assert!(grown < 32 << 20, "{grown} bytes more");
     program.stop().await;

@@ -120,8 +120,17 @@ impl Program {
 
     /// Memory that it has at this moment.
     pub(crate) fn memory_bytes(&self) -> u64 {
+        self.status_bytes("VmRSS:")
+    }
+
+    /// The most memory that it ever had.
+    pub(crate) fn peak_memory_bytes(&self) -> u64 {
+        self.status_bytes("VmHWM:")
+    }
+
+    fn status_bytes(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
         line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() * 1024
     }
 
@@ -175,13 +184,6 @@ impl Program {
         Client::new(&self.address).unwrap()
     }
 
-    /// Bytes of memory that it has.
-    pub(crate) fn memory(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
-    }
-
     /// All it has said so far.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.lines.lock().clone()
@@ -194,16 +196,21 @@ impl Program {
 
     /// The first line that contains this, as soon as it is said.
     pub(crate) async fn line(&self, part: &str) -> String {
+        self.line_or_end(part).await.unwrap_or_else(|| {
+            panic!("the program ended without {part:?}: {:?} {}", self.lines(), self.errors())
+        })
+    }
+
+    /// The same; nothing if the program ends without it.
+    pub(crate) async fn line_or_end(&self, part: &str) -> Option<String> {
         let mut count = self.count.clone();
         let found = async {
             loop {
                 count.borrow_and_update();
                 if let Some(line) = self.lines().into_iter().find(|line| line.contains(part)) {
-                    return line;
+                    return Some(line);
                 }
-                if count.changed().await.is_err() {
-                    panic!("the program ended without {part:?}: {:?} {}", self.lines(), self.errors());
-                }
+                count.changed().await.ok()?;
             }
         };
         seam::guarded(part, found).await
