@@ -10,6 +10,7 @@ use laneway::engine::{Engine, Registration};
 
 use crate::duties::Runner;
 use crate::handlers::{Exec, Pipe, Secret, Web, WebTarget};
+use crate::logs;
 use crate::nearest::nearest;
 use crate::node::PULL;
 use crate::settings::{Processor, ProcessorHandler, Schedule, SecretPlace, Settings, Stream};
@@ -70,10 +71,9 @@ fn runner(handler: &ProcessorHandler) -> Runner {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "stdout has the ready line only")]
 fn told(kind: &'static str, name: &str, done: Told) -> Result<(), DeclareError> {
     let done = done.map_err(|source| DeclareError { kind, name: name.to_owned(), source })?;
-    eprintln!("{kind} {name}: {done}");
+    logs::note(&format!("{kind} {name}: {done}"));
     Ok(())
 }
 

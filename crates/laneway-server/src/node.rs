@@ -10,11 +10,43 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::duties::{Duties, Runner};
+use crate::handlers::{Rules, Target, Web};
 use crate::http::FOLLOWERS_MAX;
 use crate::seam;
 
 /// What the store keeps of the handler of a processor whose events remote workers claim.
 pub(crate) const PULL: &str = "pull";
+
+/// What the store keeps of the handler of a processor whose endpoint was named over the API, before its URL.
+const ENDPOINT: &str = "http:";
+
+/// What the store knows of a handler.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Remote workers claim.
+    Pull,
+    /// An endpoint that was named over the API.
+    Endpoint(String),
+    /// The file or a program says what it is.
+    Other,
+}
+
+impl Kind {
+    /// What is kept of a handler.
+    pub(crate) fn of(stored: &[u8]) -> Self {
+        if stored == PULL.as_bytes() {
+            return Self::Pull;
+        }
+        let text = std::str::from_utf8(stored).ok();
+        text.and_then(|text| text.strip_prefix(ENDPOINT))
+            .map_or(Self::Other, |url| Self::Endpoint(url.to_owned()))
+    }
+
+    /// What is kept of an endpoint.
+    pub(crate) fn endpoint(url: &str) -> Vec<u8> {
+        format!("{ENDPOINT}{url}").into_bytes()
+    }
+}
 
 /// What every call works on. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -27,6 +59,8 @@ pub(crate) struct Node {
     duties: Arc<Duties>,
     /// Whoever has it changes a processor.
     changing: Arc<Semaphore>,
+    /// Where endpoints that are named over the API may be; nothing if there can be none.
+    webhooks: Option<Arc<Rules>>,
 }
 
 /// Who this process is, from its start to its end.
@@ -53,13 +87,26 @@ pub(crate) enum Ending {
 
 impl Node {
     /// A node; the sender says how far its end is.
-    pub(crate) fn new(app: Laneway, duties: Duties) -> (Self, watch::Sender<Ending>) {
+    pub(crate) fn new(
+        app: Laneway,
+        duties: Duties,
+        webhooks: Option<Arc<Rules>>,
+    ) -> (Self, watch::Sender<Ending>) {
         let (end, ending) = watch::channel(Ending::Not);
         let token = format!("{:032x}", app.engine().env().token().0);
         let birth = Arc::new(Birth { token, at: seam::now(), steady: seam::steady() });
         let (followers, changing) = (Arc::new(Semaphore::new(FOLLOWERS_MAX)), Arc::new(Semaphore::new(1)));
         (
-            Self { app, desks: Arc::default(), ending, followers, birth, duties: Arc::new(duties), changing },
+            Self {
+                app,
+                desks: Arc::default(),
+                ending,
+                followers,
+                birth,
+                duties: Arc::new(duties),
+                changing,
+                webhooks,
+            },
             end,
         )
     }
@@ -67,6 +114,11 @@ impl Node {
     /// The engine, which handles bytes.
     pub(crate) fn engine(&self) -> &Engine {
         self.app.engine()
+    }
+
+    /// Where endpoints that are named over the API may be; nothing if there can be none.
+    pub(crate) fn webhooks(&self) -> Option<&Arc<Rules>> {
+        self.webhooks.as_ref()
     }
 
     /// What it does.
@@ -131,23 +183,44 @@ impl Node {
     }
 }
 
-/// Offers the events of all processors that were registered for remote workers and are run here, as they were registered.
-pub(crate) async fn resume_pull(engine: &Engine, duties: &Duties) -> Result<(), DefineError> {
-    for view in engine.processors().await? {
-        match view.stored {
-            Ok(stored)
-                if stored.handler == PULL && !view.runs_here && duties.runs(&view.name, Runner::Workers) =>
-            {
-                let registration = Registration {
-                    settings: stored.settings,
-                    handler: stored.handler,
-                    ..Registration::new(view.name, view.stream)
-                };
+/// Runs all processors that were registered over the API and are run here, as they were registered.
+pub(crate) async fn resume(
+    engine: &Engine,
+    duties: &Duties,
+    webhooks: Option<&Arc<Rules>>,
+) -> Result<(), DefineError> {
+    for view in engine.processors().await?.into_iter().filter(|view| !view.runs_here) {
+        let processor = view.name.clone();
+        let stored = match view.stored {
+            Ok(stored) => stored,
+            Err(error) => {
+                tracing::error!(processor, %error, "this processor is not run");
+                continue;
+            }
+        };
+        let kind = Kind::of(&stored.handler);
+        let registration = Registration {
+            settings: stored.settings,
+            handler: stored.handler,
+            ..Registration::new(view.name, view.stream)
+        };
+        match kind {
+            Kind::Pull if duties.runs(&processor, Runner::Workers) => {
                 engine.process_at_desk_as(registration).await?;
             }
-            Ok(_) => {}
-            Err(error) => tracing::error!(processor = view.name, %error, "this processor is not run"),
+            Kind::Endpoint(url) if duties.runs(&processor, Runner::Handler) => match endpoint(&url, webhooks)
+            {
+                Ok(web) => engine.process_as(registration, Arc::new(web)).await?,
+                Err(error) => tracing::error!(processor, error, "this processor is not run"),
+            },
+            Kind::Pull | Kind::Endpoint(_) | Kind::Other => {}
         }
     }
     Ok(())
+}
+
+fn endpoint(url: &str, webhooks: Option<&Arc<Rules>>) -> Result<Web, String> {
+    let rules = webhooks.ok_or("webhook.secret is not set, so its endpoint cannot be called")?;
+    let target = Target::parse(url, rules).map_err(|wrong| format!("its endpoint {wrong}"))?;
+    Ok(Web::guarded(target, Arc::clone(rules)))
 }

@@ -8,6 +8,7 @@ use laneway::Laneway;
 use tokio::sync::oneshot;
 
 use crate::duties::Duties;
+use crate::handlers::Rules;
 use crate::http::{self, Gate};
 use crate::listen::Door;
 use crate::node::{Ending, Node};
@@ -28,10 +29,11 @@ pub(crate) async fn serve(
     gate: Arc<Gate>,
     app: Laneway,
     duties: Duties,
+    webhooks: Option<Arc<Rules>>,
     end: impl Future<Output = ()>,
 ) {
     let engine = app.engine().clone();
-    let (node, ending) = Node::new(app, duties);
+    let (node, ending) = Node::new(app, duties, webhooks);
     let (close, closed) = oneshot::channel::<()>();
     let served = door.serve(http::router(node, gate), async {
         // A sender that is gone means the same.

@@ -102,7 +102,7 @@ pub use laneway_core as core;
 pub use laneway_engine as engine;
 pub use laneway_lanes as lanes;
 
-pub use app::{Laneway, OpenError, Processor, Retry, StartError};
+pub use app::{Laneway, OpenError, Processor, Retry, StartError, without_user};
 pub use error::{Error, Result, RetryExt};
 pub use extract::{Ctx, Each, Emit, Event, HeadBatch, Job, LaneBatch, LaneState, Object, State};
 pub use format::FormatError;
@@ -157,7 +157,7 @@ pub use laneway_derive::Record;
 pub use laneway_engine::Batch;
 pub use laneway_engine::handler::OnFailure;
 pub use laneway_engine::job::{BatchId, JobError};
-pub use laneway_engine::observe::{TraceContext, Tracer, install_tracer};
+pub use laneway_engine::observe::{TraceContext, Tracer, continue_trace, install_tracer};
 pub use laneway_engine::upkeep::schedule::{CatchUp, Overlap, Schedule, Spec};
 pub use laneway_lanes::Lanes;
 pub use operations::{DeadLetter, HeldLane, OperateError, Operations};

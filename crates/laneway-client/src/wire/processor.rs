@@ -10,7 +10,12 @@ pub struct ProcessorSettings {
     /// The stream whose events it runs.
     pub stream: String,
     /// Whether remote workers claim its events.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pull: bool,
+    /// Instead of `pull`: the https URL that gets every event as a signed POST, within the address rules of the server. What
+    /// is behind its `?` is not shown again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<String>,
     /// Runs at the same time. Default 64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<usize>,

@@ -26,6 +26,6 @@ pub(crate) use names::{count_fault, introduce};
 pub(crate) use nearby::{Asked, LaneRuns, Nearby, Places, Question, UnderWay};
 pub use report::SYSTEM_STREAM;
 pub(crate) use report::{Report, report};
-pub use trace::{TraceContext, Tracer, install_tracer};
+pub use trace::{TraceContext, Tracer, continue_trace, install_tracer};
 pub(crate) use trace::{carried_on, caused_by, note_failures, of_run, processing, sending, stamp};
 pub use why::{Facts, Place, Runs, Short, Why, status, why};

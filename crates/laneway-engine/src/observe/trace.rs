@@ -62,6 +62,13 @@ pub fn install_tracer(tracer: impl Tracer) -> bool {
     TRACER.set(Box::new(tracer)).is_ok()
 }
 
+/// Tells the tracer of this process, if there is one, that a span was made for what was caused at this place of a trace.
+pub fn continue_trace(span: &Span, from: &TraceContext) {
+    if let Some(tracer) = TRACER.get() {
+        tracer.continues(span, from);
+    }
+}
+
 impl TraceContext {
     /// Reads the two headers; `None` if the first is not valid. A second one that is too long or not ASCII is left out.
     pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
@@ -203,8 +210,8 @@ pub(crate) fn processing(run: &Run) -> Span {
         error.type = Empty,
         traceparent = context.as_ref().map(TraceContext::traceparent),
     );
-    if let (Some(tracer), Some(context)) = (TRACER.get(), &context) {
-        tracer.continues(&span, context);
+    if let Some(context) = &context {
+        continue_trace(&span, context);
     }
     span
 }

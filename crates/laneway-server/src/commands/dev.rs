@@ -15,7 +15,7 @@ use crate::duties::Duties;
 use crate::handlers::Exec;
 use crate::http::{Gate, Hosts, Mode};
 use crate::listen;
-use crate::node::resume_pull;
+use crate::node::resume;
 use crate::serve::serve;
 use crate::settings::{Dev, Handler, Http};
 use crate::signals::End;
@@ -55,10 +55,10 @@ pub(super) async fn run(settings: Dev, end: End) -> Result<(), CommandError> {
     registration.settings.policy = policy();
     engine.process_as(registration, handler).await?;
     let duties = Duties::all();
-    resume_pull(&engine, &duties).await?;
+    resume(&engine, &duties, None).await?;
     engine.start_upkeep();
     say("ready");
-    serve(door, gate, app, duties, async {
+    serve(door, gate, app, duties, None, async {
         drop(end.await);
         say("stopping: what runs may finish; Ctrl-C again does not wait for it");
     })

@@ -1,5 +1,7 @@
 //! `laneway serve`: a store over HTTP.
 
+use std::sync::Arc;
+
 use laneway::Laneway;
 
 use super::run::CommandError;
@@ -7,7 +9,7 @@ use crate::declare::{check_choice, declare};
 use crate::file_limit;
 use crate::http::{Gate, Hosts, Mode};
 use crate::listen::{self, Patience, Tls};
-use crate::node::resume_pull;
+use crate::node::resume;
 use crate::preflight;
 use crate::reload::Reload;
 use crate::serve::serve;
@@ -19,6 +21,7 @@ pub(super) async fn run(settings: Settings, end: End) -> Result<(), CommandError
     preflight::check(&settings)?;
     let http = &settings.http;
     let book = http.book()?;
+    let webhooks = settings.webhook.rules()?.map(Arc::new);
     let tls = http.tls_files().map(Tls::new).transpose()?;
     let patience = Patience { count_max: file_limit::connections(http.patience.count_max), ..http.patience };
     let otherwise = "--listen 127.0.0.1:0";
@@ -31,13 +34,13 @@ pub(super) async fn run(settings: Settings, end: End) -> Result<(), CommandError
         engine.start_reports().await?;
         check_choice(engine, &settings).await?;
         declare(engine, &settings).await?;
-        resume_pull(engine, &settings.node).await?;
+        resume(engine, &settings.node, webhooks.as_ref()).await?;
         engine.start_upkeep();
     }
     let reload = Reload::new(book, tls)?;
     say(format_args!("ready {}://{}", door.scheme(), door.address()?));
     tokio::select! {
-        () = serve(door, gate, app, settings.node, async { drop(end.await) }) => {}
+        () = serve(door, gate, app, settings.node, webhooks, async { drop(end.await) }) => {}
         () = reload.whenever_asked() => {}
     }
     Ok(())

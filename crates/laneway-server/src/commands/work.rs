@@ -19,7 +19,7 @@ const LEASE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_
 
 pub(super) async fn run(args: WorkArgs, end: End) -> Result<(), Fault> {
     let crew = crew(args)?;
-    logs::begin(tracing_subscriber::filter::LevelFilter::WARN);
+    logs::begin(tracing_subscriber::filter::LevelFilter::WARN, logs::Format::Text);
     Ok(work(&crew, async { drop(end.await) }).await?)
 }
 

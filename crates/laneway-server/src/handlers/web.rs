@@ -13,6 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -20,6 +21,7 @@ use hyper_util::rt::TokioExecutor;
 use laneway::engine::handler::{Handler, LaneAnswer, LaneRun, Retry, Run, Running};
 
 use super::facts::Facts;
+use super::webhook::{Guarded, Rules, Target};
 use crate::http::wire as convert;
 use crate::seam;
 
@@ -74,10 +76,48 @@ pub(crate) struct Web(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     target: WebTarget,
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    way: Way,
+}
+
+/// How an endpoint is reached.
+#[derive(Debug)]
+enum Way {
+    /// It is trusted.
+    Anywhere(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
+    /// It was named over the API.
+    Guarded(Guarded),
+}
+
+impl Way {
+    async fn request(&self, request: http::Request<Full<Bytes>>) -> Result<http::Response<Incoming>, String> {
+        match self {
+            Self::Anywhere(client) => client.request(request).await.map_err(|error| lost(&error)),
+            Self::Guarded(guarded) => guarded.request(request).await,
+        }
+    }
+
+    /// Most bytes of an answer.
+    fn answer_bytes_max(&self) -> usize {
+        match self {
+            Self::Anywhere(_) => ANSWER_BYTES_MAX,
+            Self::Guarded(_) => Guarded::ANSWER_BYTES_MAX,
+        }
+    }
+}
+
+fn lost(error: &(dyn std::error::Error + 'static)) -> String {
+    format!("no answer: {}", crate::http::chain(error))
 }
 
 impl Web {
+    /// An endpoint that was named over the API: it may only be where the rules allow it, and every call is signed.
+    pub(crate) fn guarded(target: Target, rules: Arc<Rules>) -> Self {
+        let secret = Some(rules.secret.clone());
+        let guarded = Guarded::new(target, rules);
+        let target = WebTarget { url: guarded.uri().clone(), secret };
+        Self(Arc::new(Inner { target, way: Way::Guarded(guarded) }))
+    }
+
     /// An endpoint that is trusted: it may be anywhere.
     pub(crate) fn new(target: WebTarget) -> Result<Self, rustls::Error> {
         let mut roots = rustls::RootCertStore::empty();
@@ -98,7 +138,7 @@ impl Web {
             .enable_http1()
             .wrap_connector(plain);
         let client = Client::builder(TokioExecutor::new()).build(connector);
-        Ok(Self(Arc::new(Inner { target, client })))
+        Ok(Self(Arc::new(Inner { target, way: Way::Anywhere(client) })))
     }
 }
 
@@ -128,7 +168,7 @@ impl Inner {
         };
         let answered = tokio::select! {
             biased;
-            answered = self.send(request) => answered,
+            answered = self.answer(request) => answered,
             () = run.cancel.cancelled() => Err("stopped on request".to_owned()),
         };
         match answered {
@@ -183,16 +223,25 @@ impl Inner {
         request.body(Full::new(event.data.clone()))
     }
 
+    /// The answer. Whoever was named over the API has only so long for it; for others the processor's timeout counts.
+    async fn answer(&self, request: http::Request<Full<Bytes>>) -> Result<Answered, String> {
+        match &self.way {
+            Way::Anywhere(_) => self.send(request).await,
+            Way::Guarded(_) => seam::within(Guarded::TOTAL, self.send(request))
+                .await
+                .unwrap_or_else(|| Err(format!("no answer within {} s", Guarded::TOTAL.as_secs()))),
+        }
+    }
+
     async fn send(&self, request: http::Request<Full<Bytes>>) -> Result<Answered, String> {
-        let lost =
-            |error: &(dyn std::error::Error + 'static)| format!("no answer: {}", crate::http::chain(error));
-        let answer = self.client.request(request).await.map_err(|error| lost(&error))?;
+        let answer = self.way.request(request).await?;
+        let max = self.way.answer_bytes_max();
         let (parts, body) = answer.into_parts();
         let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
-        let body = match Limited::new(body, ANSWER_BYTES_MAX).collect().await {
+        let body = match Limited::new(body, max).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => {
-                return Err(format!("its answer has more than {ANSWER_BYTES_MAX} bytes"));
+                return Err(format!("its answer has more than {max} bytes"));
             }
             Err(error) => return Err(lost(&*error)),
         };

@@ -12,7 +12,6 @@ macro_rules! codes {
 
         impl Code {
             /// All of them.
-            #[cfg(test)]
             pub(crate) const ALL: &[Self] = &[$(Self::$name,)*];
 
             /// Its stable name.

@@ -117,6 +117,7 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let told = Told { problem: self.problem(), events: &self.events };
         let mut response = (self.code.status(), answer::line(&told)).into_response();
+        response.extensions_mut().insert(self.code);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if self.code.is_retryable() {

@@ -134,7 +134,7 @@ fn pass(gate: &Arc<Gate>, request: Request) -> Result<(Request, UnderWay)> {
             under_way.take_place(kind)?;
         }
     }
-    Ok((unpack::unpacked(request, &gate.load)?, under_way))
+    Ok((unpack::unpacked(request)?, under_way))
 }
 
 /// Who calls, if he may.

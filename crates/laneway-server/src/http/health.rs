@@ -28,7 +28,7 @@ pub(super) async fn started() -> &'static str {
     get, path = "/readyz", tag = "operations",
     params(("verbose" = Option<String>, Query, description = "answers JSON; its value means nothing")),
     responses(
-        (status = 200, description = "`ok`, or JSON with `verbose`", body = Readiness),
+        (status = 200, description = "`ok`, or JSON with `verbose`", content((String = "text/plain"), (Readiness = "application/json"))),
         (status = 503, description = "with `verbose`", body = Readiness),
     ),
 )]

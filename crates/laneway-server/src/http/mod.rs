@@ -2,7 +2,7 @@
 //!
 //! `router` lists the calls and `scopes` what each needs, `gate` refuses whoever should not be here, `body` and `query` read what came within
 //! its limits, `wire` is the only conversion between what is sent and what is inside, `error` the only map from errors
-//! to statuses, `openapi` the description made from all of it.
+//! to statuses, `refusals` which of them a call answers, `openapi` the description made from all of it.
 
 mod answer;
 mod append_lines;
@@ -39,6 +39,7 @@ mod processors;
 mod query;
 mod rate;
 mod receipt;
+mod refusals;
 mod router;
 mod schedules;
 mod scopes;

@@ -1,12 +1,20 @@
 //! The description of the API, made from the calls and the types they carry.
 
+use std::collections::BTreeMap;
+
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use laneway_client::Problem;
 use utoipa::openapi::path::Operation;
-use utoipa::openapi::{ContentBuilder, Info, License, OpenApi, Ref, RefOr, Response};
+use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, Type};
+use utoipa::openapi::{Content, ContentBuilder, Info, License, OpenApi, Ref, RefOr, Response};
 use utoipa::{PartialSchema as _, ToSchema as _};
+
+use super::code::Code;
+use super::refusals;
+
+const PROBLEM: &str = "application/problem+json";
 
 /// What is said of the API as a whole.
 pub(super) fn head() -> OpenApi {
@@ -16,25 +24,55 @@ pub(super) fn head() -> OpenApi {
     OpenApi::new(info, utoipa::openapi::Paths::new())
 }
 
-/// The description as JSON. Every call may answer a problem, so that is added to all of them in one place.
+/// The description as JSON. What a call answers besides success is added to all of them in one place.
 pub(super) fn text(mut described: OpenApi) -> Bytes {
-    for item in described.paths.paths.values_mut() {
-        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
-        operations.into_iter().flatten().for_each(add_problem);
+    let mut problems = BTreeMap::new();
+    for (path, item) in &mut described.paths.paths {
+        for (method, call) in refusals::calls(item) {
+            for (status, codes) in refusals::of(&method, path, call) {
+                add_problem(call, status, &codes, &mut problems);
+            }
+        }
     }
     let components = described.components.get_or_insert_default();
     components.schemas.insert(Problem::name().into_owned(), Problem::schema());
+    components.responses.extend(problems);
     let mut text = serde_json::to_vec_pretty(&described).expect("a description is plain data");
     text.push(b'\n');
     Bytes::from(text)
 }
 
-fn add_problem(operation: &mut Operation) {
-    let schema = Ref::from_schema_name(Problem::name());
-    let content = ContentBuilder::new().schema(Some(schema)).build();
-    let mut problem = Response::new("why it was not done");
-    problem.content.insert("application/problem+json".to_owned(), RefOr::T(content));
-    operation.responses.responses.insert("default".to_owned(), RefOr::T(problem));
+/// Adds a status to a call. The same codes are described once, and named by what they are.
+fn add_problem(
+    call: &mut Operation,
+    status: u16,
+    codes: &[Code],
+    problems: &mut BTreeMap<String, RefOr<Response>>,
+) {
+    if let Some(RefOr::T(told)) = call.responses.responses.get_mut(&status.to_string()) {
+        // Readiness has the same status for what it tells at length.
+        told.content.insert(PROBLEM.to_owned(), RefOr::T(problem(codes)));
+        return;
+    }
+    let names: Vec<&str> = codes.iter().map(|code| code.name()).collect();
+    let name = format!("{status}-{}", names.join("-"));
+    call.responses.responses.insert(status.to_string(), RefOr::Ref(Ref::from_response_name(&name)));
+    problems.entry(name).or_insert_with(|| {
+        let told: Vec<String> =
+            codes.iter().map(|code| format!("`{}`: {}", code.name(), code.title())).collect();
+        let mut response = Response::new(told.join("; "));
+        response.content.insert(PROBLEM.to_owned(), RefOr::T(problem(codes)));
+        RefOr::T(response)
+    });
+}
+
+/// A problem with one of these codes.
+fn problem(codes: &[Code]) -> Content {
+    let names: Vec<&str> = codes.iter().map(|code| code.name()).collect();
+    let code = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+    let one_of_these = ObjectBuilder::new().property("code", code);
+    let schema = AllOfBuilder::new().item(Ref::from_schema_name(Problem::name())).item(one_of_these);
+    ContentBuilder::new().schema(Some(schema)).build()
 }
 
 pub(super) async fn answer(text: Bytes) -> impl IntoResponse {

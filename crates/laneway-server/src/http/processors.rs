@@ -1,6 +1,7 @@
-//! Processors: register one for remote workers, look at all, remove one.
+//! Processors: register one for remote workers or an endpoint, look at all, remove one.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -21,7 +22,8 @@ use super::error::{Failure, Result};
 use super::matching::{Wanted, tag};
 use super::{body, wire as convert};
 use crate::duties::Runner;
-use crate::node::{Node, PULL};
+use crate::handlers::{Target, Web};
+use crate::node::{Kind, Node, PULL};
 
 /// How long runs may take to finish when their processor is changed or removed.
 pub(super) const DRAIN: Duration = Duration::from_secs(10);
@@ -31,7 +33,7 @@ pub(super) const APPLIED_WITHIN: Duration = Duration::from_secs(10);
 /// Who paused something, as told to whoever asks why it stands.
 pub(super) const BY: &str = "a call of the HTTP API";
 
-/// Registers a processor whose events remote workers claim, or changes one that is there.
+/// Registers a processor whose events remote workers claim or an endpoint gets, or changes one that is there.
 #[utoipa::path(
     put, path = "/v1/processors/{processor}", tag = "processors",
     params(
@@ -55,19 +57,13 @@ pub(super) async fn put(
     if asked.stream.is_empty() {
         return Err(Failure::value("stream", "absent", "the name of a stream"));
     }
-    if !asked.pull {
-        return Err(Failure::value(
-            "pull",
-            "false",
-            "true: over HTTP only processors for remote workers are registered",
-        ));
-    }
+    let work = Work::asked(&node, &asked)?;
     if name.starts_with('_') {
         return Err(Failure::value("processor", format!("{name:?}"), "a name that does not begin with _"));
     }
     let mut registration = Registration {
         settings: convert::settings_in(&asked)?,
-        handler: PULL.into(),
+        handler: work.stored(&asked).into(),
         ..Registration::new(&name, &asked.stream)
     };
     let _changing = node.changing().await;
@@ -81,11 +77,11 @@ pub(super) async fn put(
     }
     let status = match there {
         None => {
-            offer(&node, registration).await?;
+            offer(&node, registration, work).await?;
             StatusCode::CREATED
         }
         Some(there) => {
-            change(&node, &there, registration).await?;
+            change(&node, &there, registration, work).await?;
             StatusCode::OK
         }
     };
@@ -107,7 +103,7 @@ fn version(view: &ProcessorView) -> u64 {
     said.finish()
 }
 
-async fn change(node: &Node, there: &ProcessorView, registration: Registration) -> Result<()> {
+async fn change(node: &Node, there: &ProcessorView, registration: Registration, work: Work) -> Result<()> {
     let conflict = |detail: String| Err(Failure::new(Code::ProcessorConflict, detail));
     let name = &there.name;
     if there.stream != registration.stream {
@@ -119,8 +115,21 @@ async fn change(node: &Node, there: &ProcessorView, registration: Registration) 
     }
     let stored =
         there.stored.as_ref().map_err(|error| Failure::new(Code::ProcessorConflict, error.to_string()))?;
-    if stored.handler != PULL {
-        return conflict(format!("processor {name:?} has a handler of its own: no worker can claim from it"));
+    match (Kind::of(&stored.handler), &work) {
+        (Kind::Pull, Work::Pull) | (Kind::Endpoint(_), Work::Endpoint(_)) => {}
+        (Kind::Pull, Work::Endpoint(_)) => {
+            return conflict(format!(
+                "remote workers claim from processor {name:?}: it cannot get an endpoint"
+            ));
+        }
+        (Kind::Endpoint(_), Work::Pull) => {
+            return conflict(format!("processor {name:?} has an endpoint: no worker can claim from it"));
+        }
+        (Kind::Other, _) => {
+            return conflict(format!(
+                "processor {name:?} has a handler of its own: it cannot be changed here"
+            ));
+        }
     }
     let (began, start) = (stored.settings.start, registration.settings.start);
     if began != start {
@@ -130,19 +139,75 @@ async fn change(node: &Node, there: &ProcessorView, registration: Registration) 
         ));
     }
     if !there.runs_here {
-        offer(node, registration).await?;
-    } else if stored.settings != registration.settings {
-        node.engine().change_processor(registration, DRAIN).await?;
+        return offer(node, registration, work).await;
+    }
+    if stored.settings == registration.settings && stored.handler == registration.handler {
+        return Ok(());
+    }
+    match work {
+        Work::Pull => node.engine().change_processor(registration, DRAIN).await?,
+        // What runs at the old endpoint ends first.
+        Work::Endpoint(_) => {
+            node.engine().stop_processor(name, DRAIN).await?;
+            offer(node, registration, work).await?;
+        }
     }
     Ok(())
 }
 
-/// Lets remote workers claim here, unless that is for other processes: then it is only written down.
-async fn offer(node: &Node, registration: Registration) -> Result<()> {
-    if node.duties().runs(&registration.name, Runner::Workers) {
-        node.engine().process_at_desk_as(registration).await?;
-    } else {
-        node.engine().register(&registration).await?;
+/// What is to run the events.
+enum Work {
+    Pull,
+    Endpoint(Arc<Web>),
+}
+
+impl Work {
+    fn asked(node: &Node, asked: &wire::ProcessorSettings) -> Result<Self> {
+        let url = match (&asked.http, asked.pull) {
+            (None, true) => return Ok(Self::Pull),
+            (Some(_), true) => {
+                return Err(Failure::value("http", "set beside pull", "the only one of the two"));
+            }
+            (None, false) => {
+                return Err(Failure::value(
+                    "pull",
+                    "false",
+                    "true, or http set: one of them runs the events",
+                ));
+            }
+            (Some(url), false) => url,
+        };
+        let Some(rules) = node.webhooks() else {
+            let limit = "absent: this server signs no calls (webhook.secret is not set)";
+            return Err(Failure::value("http", "set", limit));
+        };
+        let target = Target::parse(url, rules).map_err(|wrong| {
+            Failure::new(Code::InvalidValue, format!("http {:?}: {wrong}", Target::shown(url)))
+        })?;
+        Ok(Self::Endpoint(Arc::new(Web::guarded(target, Arc::clone(rules)))))
+    }
+
+    /// What the store keeps of it.
+    fn stored(&self, asked: &wire::ProcessorSettings) -> Vec<u8> {
+        match self {
+            Self::Pull => PULL.into(),
+            Self::Endpoint(_) => Kind::endpoint(asked.http.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+/// Runs it here, unless that is for other processes: then it is only written down.
+async fn offer(node: &Node, registration: Registration, work: Work) -> Result<()> {
+    let runner = match work {
+        Work::Pull => Runner::Workers,
+        Work::Endpoint(_) => Runner::Handler,
+    };
+    if !node.duties().runs(&registration.name, runner) {
+        return Ok(node.engine().register(&registration).await?);
+    }
+    match work {
+        Work::Pull => drop(node.engine().process_at_desk_as(registration).await?),
+        Work::Endpoint(web) => node.engine().process_as(registration, web).await?,
     }
     Ok(())
 }
@@ -153,7 +218,6 @@ async fn find(node: &Node, name: &str) -> Result<Option<ProcessorView>> {
 
 async fn told(node: &Node, view: &ProcessorView) -> Result<wire::Processor> {
     let stored = view.stored.as_ref().ok();
-    let pull = stored.is_some_and(|stored| stored.handler == PULL);
     // What begins with another word was written by a command of this program; nothing, by a program of yours.
     let word = stored.map(|stored| String::from_utf8_lossy(&stored.handler).into_owned()).unwrap_or_default();
     let handler = word.split(':').next().filter(|word| !word.is_empty()).unwrap_or("code").to_owned();
@@ -164,8 +228,17 @@ async fn told(node: &Node, view: &ProcessorView) -> Result<wire::Processor> {
         handler,
         running: view.runs_here,
         stopped: stopped.into_iter().map(|seat| stopped_out(&view.stream, seat)).collect(),
-        settings: stored.map(|stored| convert::settings_out(&view.stream, pull, &stored.settings)),
+        settings: stored
+            .map(|stored| convert::settings_out(&view.stream, runs_at(&stored.handler), &stored.settings)),
     })
+}
+
+fn runs_at(stored: &[u8]) -> convert::RunsAt {
+    match Kind::of(stored) {
+        Kind::Pull => convert::RunsAt::Workers,
+        Kind::Endpoint(url) => convert::RunsAt::Endpoint(Target::shown(&url)),
+        Kind::Other => convert::RunsAt::Process,
+    }
 }
 
 fn stopped_out(stream: &str, seat: StoppedSeat) -> wire::Stopped {
@@ -224,6 +297,7 @@ pub(super) async fn delete(
 #[utoipa::path(
     post, path = "/v1/processors/{processor}/pause", tag = "processors",
     params(("processor" = String, Path, description = "its name")),
+    request_body(content = Option<Nothing>, description = "none, or an empty object"),
     responses((status = 200, body = wire::Count), (status = 202, body = wire::Count, description = "it has its effect once the processor runs")),
 )]
 pub(super) async fn pause(
@@ -240,6 +314,7 @@ pub(super) async fn pause(
 #[utoipa::path(
     post, path = "/v1/processors/{processor}/resume", tag = "processors",
     params(("processor" = String, Path, description = "its name")),
+    request_body(content = Option<Nothing>, description = "none, or an empty object"),
     responses((status = 200, body = wire::Count), (status = 202, body = wire::Count, description = "it has its effect once the processor runs")),
 )]
 pub(super) async fn resume(
@@ -278,7 +353,7 @@ pub(super) async fn reset(
 }
 
 /// A body without anything in it.
-#[derive(serde::Deserialize)]
+#[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
 

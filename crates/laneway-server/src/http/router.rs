@@ -13,21 +13,27 @@ use super::error::Failure;
 use super::gate::{self, Gate};
 use super::{
     claims, cluster, dead_letters, events, health, job, job_lists, jobs, lane_list, lane_wishes, lanes,
-    metrics, openapi, processors, schedules, streams, trace,
+    metrics, openapi, processors, refusals, schedules, streams, trace,
 };
 use crate::node::Node;
 
 /// Answers every call of the API on this node.
 pub(crate) fn router(node: Node, gate: Arc<Gate>) -> Router {
-    let (router, described) = calls().split_for_parts();
+    let (router, mut described) = calls().split_for_parts();
+    let answers = Arc::new(refusals::described(&mut described));
     let description = openapi::text(described);
-    router
+    let router = router
         .route("/openapi.json", axum::routing::get(move || openapi::answer(description.clone())))
         .fallback(no_route)
         .method_not_allowed_fallback(other_method)
         .layer(middleware::from_fn(trace::follow))
-        .layer(middleware::from_fn_with_state(gate, gate::check))
-        .with_state(node)
+        .layer(middleware::from_fn_with_state(gate, gate::check));
+    let router = if cfg!(debug_assertions) {
+        router.layer(middleware::from_fn_with_state(answers, refusals::compare))
+    } else {
+        router
+    };
+    router.with_state(node)
 }
 
 /// The calls, each with its description.

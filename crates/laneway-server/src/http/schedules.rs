@@ -109,6 +109,7 @@ pub(super) async fn delete(
 #[utoipa::path(
     post, path = "/v1/schedules/{schedule}/run", tag = "schedules",
     params(("schedule" = String, Path, description = "its name")),
+    request_body(content = Option<Nothing>, description = "none, or an empty object"),
     responses((status = 202, body = wire::ScheduleRun, description = "appended; of a job Location says where to look")),
 )]
 pub(super) async fn run(

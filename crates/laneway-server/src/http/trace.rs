@@ -1,17 +1,63 @@
-//! Where a caller is in its trace: what is sent or submitted for it goes on from there.
+//! Where a caller is in its trace: what is sent or submitted for it goes on from there. Each request has a span, and a line in
+//! the log of what is debugged: neither has more of it than its method and which call it is.
 
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request};
 use axum::http::HeaderMap;
 use axum::middleware::Next;
 use axum::response::Response;
 use laneway::TraceContext;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
+
+use crate::seam;
+
+/// Where the spans are from, for filters: the same as those of the engine.
+const TARGET: &str = "laneway::span";
 
 /// Answers a request at the place of its trace. A header that is not valid counts as none.
 pub(super) async fn follow(request: Request, next: Next) -> Response {
-    match context(request.headers()) {
-        Some(context) => context.within(next.run(request)).await,
-        None => next.run(request).await,
+    let context = context(request.headers());
+    let span = span(&request, context.as_ref());
+    let (method, since) = (request.method().clone(), seam::steady());
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let answering = async {
+        let answer = next.run(request).await;
+        let status = answer.status().as_u16();
+        Span::current().record("http.response.status_code", status);
+        let route = route.as_ref().map_or("none", MatchedPath::as_str);
+        let micros = seam::steady().since(since).as_micros();
+        tracing::debug!(%method, route, status, micros, "answered");
+        answer
+    };
+    let answering = answering.instrument(span);
+    match context {
+        Some(context) => context.within(answering).await,
+        None => answering.await,
     }
+}
+
+/// The span of a request, as OpenTelemetry names it.
+fn span(request: &Request, context: Option<&TraceContext>) -> Span {
+    if !tracing::enabled!(target: TARGET, tracing::Level::INFO) {
+        return Span::none();
+    }
+    let (method, route) =
+        (request.method(), request.extensions().get::<MatchedPath>().map(MatchedPath::as_str));
+    let span = tracing::info_span!(
+        target: TARGET,
+        parent: None,
+        "request",
+        otel.name = format!("{method} {}", route.unwrap_or_default()).trim_end(),
+        otel.kind = "server",
+        http.request.method = %method,
+        http.route = route,
+        http.response.status_code = Empty,
+        traceparent = context.map(TraceContext::traceparent),
+    );
+    if let Some(context) = context {
+        laneway::continue_trace(&span, context);
+    }
+    span
 }
 
 fn context(headers: &HeaderMap) -> Option<TraceContext> {

@@ -1,10 +1,9 @@
-//! Bodies that are sent gzip or zstd: unpacked piece by piece, so that no limit is passed before it is noticed.
+//! Bodies that are sent as gzip: unpacked piece by piece, so that no limit is passed before it is noticed.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
-use async_compression::zstd::DParameter;
+use async_compression::tokio::bufread::GzipDecoder;
 use axum::body::{Body, BodyDataStream};
 use axum::extract::Request;
 use axum::http::HeaderMap;
@@ -17,49 +16,35 @@ use tokio_util::io::{ReaderStream, StreamReader};
 use super::body::pass_over;
 use super::code::Code;
 use super::error::{Failure, Result};
-use super::load::{Load, Memory};
 use crate::seam;
 
 /// Bytes that are unpacked at a time.
 const PIECE_BYTES: usize = 16 << 10;
-/// Largest window of zstd, as a power of two: what RFC 9659 allows on the web. The window is memory.
-const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
 /// How a body is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Packing {
+    Not,
     Gzip,
-    Zstd,
 }
 
 /// Why a body cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
-#[error("the body is no {0}")]
-pub(super) struct Unpackable(&'static str);
+#[error("the body is no gzip")]
+pub(super) struct Unpackable;
 
 /// A request whose body is as it was before it was packed.
-pub(super) fn unpacked(request: Request, load: &Load) -> Result<Request> {
-    let Some(packing) = packing(request.headers())? else { return Ok(request) };
-    let mut memory = load.memory();
+pub(super) fn unpacked(request: Request) -> Result<Request> {
+    if packing(request.headers())? == Packing::Not {
+        return Ok(request);
+    }
     let (mut parts, body) = request.into_parts();
     // How long it is now, nobody knows.
     parts.headers.remove(CONTENT_LENGTH);
     let packed = StreamReader::new(Packed(Some(body.into_data_stream())).map_err(std::io::Error::other));
-    let body = match packing {
-        Packing::Gzip => {
-            let mut decoder = GzipDecoder::new(packed);
-            decoder.multiple_members(true);
-            pieces(decoder, "gzip", memory)
-        }
-        Packing::Zstd => {
-            memory.grow(1 << ZSTD_WINDOW_LOG_MAX)?;
-            let window = DParameter::window_log_max(ZSTD_WINDOW_LOG_MAX);
-            let mut decoder = ZstdDecoder::with_params(packed, &[window]);
-            decoder.multiple_members(true);
-            pieces(decoder, "zstd", memory)
-        }
-    };
-    Ok(Request::from_parts(parts, body))
+    let mut decoder = GzipDecoder::new(packed);
+    decoder.multiple_members(true);
+    Ok(Request::from_parts(parts, pieces(decoder)))
 }
 
 /// A packed body. What is left when nobody wants to unpack more of it is passed over as it is: a connection that is closed
@@ -88,33 +73,28 @@ impl Drop for Packed {
     }
 }
 
-fn packing(headers: &HeaderMap) -> Result<Option<Packing>> {
+fn packing(headers: &HeaderMap) -> Result<Packing> {
     let mut given = headers.get_all(CONTENT_ENCODING).iter();
     let told = match (given.next(), given.next()) {
-        (None, _) => return Ok(None),
+        (None, _) => return Ok(Packing::Not),
         (Some(one), None) => String::from_utf8_lossy(one.as_bytes()).trim().to_ascii_lowercase(),
         (Some(_), Some(_)) => "given twice".to_owned(),
     };
     match told.as_str() {
-        "identity" => Ok(None),
-        "gzip" | "x-gzip" => Ok(Some(Packing::Gzip)),
-        "zstd" => Ok(Some(Packing::Zstd)),
+        "identity" => Ok(Packing::Not),
+        "gzip" | "x-gzip" => Ok(Packing::Gzip),
         _ => {
-            let detail = format!("Content-Encoding is {told:?}, must be absent, gzip or zstd");
+            let detail = format!("Content-Encoding is {told:?}, must be absent, identity or gzip");
             Err(Failure::new(Code::UnsupportedEncoding, detail))
         }
     }
 }
 
-/// The decoder keeps its memory as long as it is read.
-fn pieces(decoder: impl AsyncRead + Send + 'static, what: &'static str, memory: Memory) -> Body {
+fn pieces(decoder: impl AsyncRead + Send + 'static) -> Body {
     let pieces = ReaderStream::with_capacity(decoder, PIECE_BYTES);
-    Body::from_stream(pieces.map(move |piece| {
-        let _kept = &memory;
-        piece.map_err(|error| match error.get_ref() {
-            // What came from below is no fault of the packing.
-            Some(below) if below.is::<axum::Error>() => axum::BoxError::from(error),
-            _ => Unpackable(what).into(),
-        })
+    Body::from_stream(pieces.map_err(|error| match error.get_ref() {
+        // What came from below is no fault of the packing.
+        Some(below) if below.is::<axum::Error>() => axum::BoxError::from(error),
+        _ => Unpackable.into(),
     }))
 }

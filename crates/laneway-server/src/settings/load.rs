@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use laneway::without_user;
 use serde_json::Value;
 
 use super::field::Field;
@@ -166,18 +167,6 @@ fn shown(setting: &Setting, value: &Value) -> String {
 
 fn quoted(value: &Value, shown: &str) -> String {
     if value.is_string() { format!("{shown:?}") } else { shown.to_owned() }
-}
-
-/// A URL without who signs in, and without what is behind a question mark.
-fn without_user(url: &str) -> String {
-    let (url, query) = url.split_once('?').map_or((url, ""), |(url, _)| (url, "?***"));
-    let shown = url.split_once("//").and_then(|(scheme, rest)| {
-        let (authority, path) =
-            rest.split_once('/').map_or((rest, String::new()), |(host, path)| (host, format!("/{path}")));
-        let (_, host) = authority.rsplit_once('@')?;
-        Some(format!("{scheme}//***@{host}{path}"))
-    });
-    format!("{}{query}", shown.as_deref().unwrap_or(url))
 }
 
 fn known() -> Known<'static> {

@@ -30,6 +30,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod together;
+mod webhook;
 
 pub(crate) use describe::template;
 pub(crate) use dev::{Dev, Handler};
@@ -37,4 +38,4 @@ pub(crate) use flags::Flags;
 pub(crate) use http::Http;
 pub(crate) use load::{Environment, Faults, Loaded, Sources, load};
 pub(crate) use sections::{Processor, ProcessorHandler, Schedule, SecretPlace, Stream};
-pub(crate) use table::Settings;
+pub(crate) use table::{Log, Settings};

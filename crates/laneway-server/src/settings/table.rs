@@ -4,10 +4,12 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::field::{Field, Form, bounded, choice, length, list, number, path, put, put_some, text, yes_no};
 use super::http::Http;
-use super::listen;
 use super::sections::{Processor, Schedule, Stream};
+use super::webhook::Webhook;
+use super::{listen, webhook};
 use crate::access::Secret;
 use crate::duties::{Duties, Role};
+use crate::logs::Format;
 
 /// Settings that can be used.
 #[derive(Debug, PartialEq)]
@@ -18,6 +20,10 @@ pub(crate) struct Settings {
     pub(crate) http: Http,
     /// `[node]`.
     pub(crate) node: Duties,
+    /// `[webhook]`.
+    pub(crate) webhook: Webhook,
+    /// `[otlp]`: where spans go, if they go anywhere.
+    pub(crate) otlp: Option<String>,
     /// `[log]`.
     pub(crate) log: Log,
     /// `[[stream]]`.
@@ -42,6 +48,8 @@ pub(crate) struct Store {
 pub(crate) struct Log {
     /// How important a line must be.
     pub(crate) level: LevelFilter,
+    /// What a line looks like.
+    pub(crate) format: Format,
 }
 
 impl Settings {
@@ -51,7 +59,9 @@ impl Settings {
             store: Store { url: String::new(), namespace: String::new() },
             http: Http::on(String::new()),
             node: Duties::all(),
-            log: Log { level: LevelFilter::OFF },
+            webhook: Webhook::default(),
+            otlp: None,
+            log: Log { level: LevelFilter::OFF, format: Format::Text },
             streams: Vec::new(),
             processors: Vec::new(),
             schedules: Vec::new(),
@@ -390,6 +400,72 @@ pub(crate) const TABLE: &[Setting] = &[
     },
     Setting {
         field: Field {
+            path: "webhook.secret",
+            form: Form::Text("SECRET"),
+            default: None,
+            about: "What calls to endpoints that were named over the API are signed with: `whsec_` and base64, or any text. Without it none can be named.",
+            read: |to, value| put_some(&mut to.webhook.secret, text(value).map(Secret::new)),
+        },
+        flag: None,
+        shown: Shown::Nothing,
+    },
+    Setting {
+        field: Field {
+            path: "webhook.ports",
+            form: Form::List("PORT"),
+            default: Some("443"),
+            about: "Ports that such endpoints may have.",
+            read: |to, value| put(&mut to.webhook.ports, list(value).and_then(webhook::ports)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "webhook.allow_private",
+            form: Form::List("RANGE"),
+            default: None,
+            about: "Addresses that such endpoints may have although they are not public, such as `10.1.0.0/16`. Default: none.",
+            read: |to, value| put(&mut to.webhook.allow_private, list(value).and_then(webhook::ranges)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "webhook.allow_http",
+            form: Form::YesNo,
+            default: Some("false"),
+            about: "Lets such endpoints be called without TLS.",
+            read: |to, value| put(&mut to.webhook.allow_http, yes_no(value)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "webhook.ca_file",
+            form: Form::Text("FILE"),
+            default: None,
+            about: "Certificates as PEM that vouch for such endpoints, beside those that the system trusts.",
+            read: |to, value| put_some(&mut to.webhook.ca_file, path(value)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "otlp.endpoint",
+            form: Form::Text("URL"),
+            default: None,
+            about: "Collector of OpenTelemetry that gets the spans of requests and runs, such as `http://127.0.0.1:4318`. Only in a program that was built with `--features otlp`.",
+            read: |to, value| put_some(&mut to.otlp, text(value).and_then(collector)),
+        },
+        flag: None,
+        shown: Shown::WithoutUser,
+    },
+    Setting {
+        field: Field {
             path: "log.level",
             form: Form::Choice(&["error", "warn", "info", "debug", "trace"]),
             default: Some("warn"),
@@ -397,6 +473,17 @@ pub(crate) const TABLE: &[Setting] = &[
             read: |to, value| put(&mut to.log.level, choice(value, &LEVELS)),
         },
         flag: Some("log-level"),
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "log.format",
+            form: Form::Choice(&["text", "json"]),
+            default: Some("text"),
+            about: "What a line on stderr looks like: `text` for people, `json` for programs, one object per line. What a handler says there is passed on as it is.",
+            read: |to, value| put(&mut to.log.format, choice(value, &Format::WORDS)),
+        },
+        flag: Some("log-format"),
         shown: Shown::Whole,
     },
 ];
@@ -411,6 +498,18 @@ const LEVELS: [(&str, LevelFilter); 5] = [
 
 fn not_zero(count: u32) -> Result<u32, String> {
     if count == 0 { Err("must be more than nothing".to_owned()) } else { Ok(count) }
+}
+
+fn collector(url: String) -> Result<String, String> {
+    if cfg!(not(feature = "otlp")) {
+        return Err(
+            "cannot be used: this program was built without it; build it with --features otlp".to_owned()
+        );
+    }
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        return Err("must be a URL such as http://127.0.0.1:4318".to_owned());
+    }
+    Ok(url)
 }
 
 fn url(url: String) -> Result<String, String> {

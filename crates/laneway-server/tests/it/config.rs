@@ -121,3 +121,49 @@ fn config_tells_what_counts_and_what_is_wrong() {
         assert!(told.contains(fault), "{fault} in {told}");
     }
 }
+
+/// What is on stderr when a server starts and is told to log everything.
+async fn logged(format: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("laneway.toml"), FILE).unwrap();
+    let mut program =
+        Program::serve_as(folder.path(), &["--log-format", format, "--log-level", "debug"], &[]).await;
+    program.signal(rustix::process::Signal::TERM);
+    program.ended().await;
+    let told = program.errors();
+    told.lines().map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_is_lines_for_people_or_json_for_programs() {
+    let lines = logged("json").await;
+    let objects: Vec<serde_json::Value> =
+        lines.iter().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
+    assert!(objects.iter().any(|object| object["message"] == "stream orders: made"), "{lines:?}");
+    assert!(objects.iter().any(|object| object["level"] == "DEBUG"), "{lines:?}");
+    for object in objects {
+        for field in ["timestamp", "level", "target", "message"] {
+            assert!(object[field].is_string(), "{field}: {object}");
+        }
+    }
+    let lines = logged("text").await;
+    assert!(lines.contains(&"stream orders: made".to_owned()), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains(" DEBUG ")), "{lines:?}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let told = run(folder.path(), &["serve", "--log-format", "xml"]);
+    assert_eq!(told.status.code(), Some(2));
+    assert!(
+        String::from_utf8_lossy(&told.stderr).contains("--log-format \"xml\": must be one of text, json"),
+        "{told:?}"
+    );
+    std::fs::write(folder.path().join("laneway.toml"), "[otlp]\nendpoint = \"http://127.0.0.1:4318\"\n")
+        .unwrap();
+    let told = run(folder.path(), &["serve"]);
+    assert_eq!(told.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&told.stderr).contains("build it with --features otlp"), "{told:?}");
+    std::fs::remove_file(folder.path().join("laneway.toml")).unwrap();
+    let told = run(folder.path(), &["serve", "--log-format", "json", "--store", "file:/proc/none"]);
+    let told: serde_json::Value = serde_json::from_slice(&told.stderr).unwrap();
+    assert_eq!(told["level"], "ERROR", "{told}");
+}

@@ -35,4 +35,5 @@ mod serve;
 mod slow;
 mod tls;
 mod web;
+mod webhook;
 mod work;

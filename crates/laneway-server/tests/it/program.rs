@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use laneway_client::Client;
 use parking_lot::Mutex;
@@ -27,6 +28,9 @@ pub(crate) struct Program {
 /// A secret that every program is given in every way there is, and never repeats.
 const CANARY: &str = "canary-4f1c9a7be2d84c0f9e6b3a51d7c2e8f0b5a69d31";
 
+/// Programs whose stderr was searched for it.
+static SEARCHED: AtomicUsize = AtomicUsize::new(0);
+
 pub(crate) fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_laneway"));
     command
@@ -41,6 +45,10 @@ pub(crate) fn command(folder: &Path, args: &[&str]) -> Command {
         }
     }
     command.env("LANEWAY_TOKEN", CANARY);
+    // Whatever a server could ever log is searched.
+    if args.first() == Some(&"serve") && !args.contains(&"--log-level") {
+        command.env("LANEWAY_LOG_LEVEL", "debug");
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -74,6 +82,17 @@ impl Program {
 
     /// The same with more arguments, which may name another address, and with variables.
     pub(crate) async fn serve_as(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> Self {
+        let program = Self::serving(folder, args, variables).await;
+        program.show_canary().await;
+        program
+    }
+
+    /// `laneway serve` for a test that looks at the files: nothing is in the store but what the test puts there.
+    pub(crate) async fn serve_untouched(folder: &Path) -> Self {
+        Self::serving(folder, &[], &[]).await
+    }
+
+    async fn serving(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> Self {
         let listen: &[&str] = if args.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
         let args = [&["serve", "--store", "file:./data"], listen, args].concat();
         let mut command = command(folder, &args);
@@ -81,36 +100,63 @@ impl Program {
         let mut program = Self::spawn(command);
         let ready = program.line("ready ").await;
         program.address = ready.strip_prefix("ready ").unwrap().replace("0.0.0.0", "127.0.0.1");
-        program.show_canary().await;
         program
     }
 
-    /// Gives it secrets in every place where a caller puts one, in calls that fail: nothing of them is ever repeated.
+    /// Gives it secrets in every place where a caller puts one, in calls that fail and in calls that succeed: nothing of them is
+    /// ever told to anybody but the worker that runs them.
     async fn show_canary(&self) {
         if !self.address.starts_with("http://") {
             return;
         }
-        let client = self.client();
+        let data = format!(
+            r#"{{"key":"{CANARY}","type":"a","data":{{"password":"{CANARY}"}},"headers":{{"x":"{CANARY}"}}}}"#
+        );
+        let (events, jobs) = ("/v1/streams/canary/events", "/v1/streams/canary/jobs");
+        for (path, body) in [(events, data.as_str()), (jobs, &data), (events, &data[..data.len() - 1])] {
+            let status = self.quiet("POST", path, body).await;
+            assert!(!status.is_success(), "{path}: {status}");
+        }
+        // One that may be changed by anybody also keeps them, runs them, and forgets them.
+        if self.quiet("PUT", "/v1/streams/canary", r#"{"partitions":1}"#).await.is_success() {
+            self.quiet("PUT", "/v1/processors/canary", r#"{"stream":"canary","pull":true}"#).await;
+            assert!(self.quiet("POST", jobs, &data).await.is_success());
+            // The same name for another body.
+            let other = data.replace("password", "other");
+            assert_eq!(self.quiet("POST", jobs, &other).await, http::StatusCode::CONFLICT);
+            let claimed = self.call("POST", "/v1/processors/canary/claim", r#"{"wait":"20s"}"#).await;
+            let claims: serde_json::Value = serde_json::from_slice(&claimed.body).unwrap();
+            // A server that runs only some processors leaves it to others.
+            if let Some(claim) = claims["claims"][0]["claim"].as_str() {
+                let settled = serde_json::json!({"settlements":[
+                    {"claim":claim,"outcome":"done","result":CANARY,"state":CANARY}]});
+                self.quiet("POST", "/v1/processors/canary/settle", &settled.to_string()).await;
+            }
+            assert!(self.quiet("DELETE", "/v1/processors/canary", "").await.is_success());
+            assert!(self.quiet("DELETE", "/v1/streams/canary", "").await.is_success());
+        }
+        self.quiet("GET", "/metrics", "").await;
+        self.quiet("GET", "/readyz?verbose", "").await;
+    }
+
+    /// A call whose answer has no secret in it.
+    async fn quiet(&self, method: &str, path: &str, body: &str) -> http::StatusCode {
+        let answer = self.call(method, path, body).await;
+        let told = String::from_utf8_lossy(&answer.body);
+        assert!(!told.contains(CANARY), "{method} {path}: {told}");
+        assert!(!format!("{:?}", answer.headers).contains(CANARY), "{path}: {:?}", answer.headers);
+        answer.status
+    }
+
+    async fn call(&self, method: &str, path: &str, body: &str) -> laneway_client::Answer {
         let bearer = format!("Bearer {CANARY}");
         let secrets = [
             (http::header::AUTHORIZATION, bearer.as_str()),
             (http::header::COOKIE, CANARY),
             (http::HeaderName::from_static("idempotency-key"), CANARY),
         ];
-        let data = format!(r#"{{"key":"a","data":{{"password":"{CANARY}"}},"headers":{{"x":"{CANARY}"}}}}"#);
-        for (path, body) in [
-            ("/v1/streams/canary/events", data.clone()),
-            ("/v1/streams/canary/jobs", data.clone()),
-            ("/v1/streams/canary/events", data[..data.len() - 1].to_owned()),
-        ] {
-            let answer =
-                client.send(http::Method::POST, path, &secrets, Some(body.into_bytes())).await.unwrap();
-            let told = String::from_utf8_lossy(&answer.body).into_owned();
-            assert!(!answer.status.is_success() && !told.contains(CANARY), "{path}: {told}");
-            assert!(!format!("{:?}", answer.headers).contains(CANARY), "{path}: {:?}", answer.headers);
-        }
-        let metrics = client.send(http::Method::GET, "/metrics", &secrets, None).await.unwrap();
-        assert!(!String::from_utf8_lossy(&metrics.body).contains(CANARY));
+        let body = (!body.is_empty()).then(|| body.as_bytes().to_vec());
+        self.client().send(method.parse().unwrap(), path, &secrets, body).await.unwrap()
     }
 
     /// From now on these must never be seen on its stderr either.
@@ -248,6 +294,11 @@ impl Drop for Program {
         if !std::thread::panicking() {
             let told = self.secrets.iter().find(|secret| errors.contains(secret.as_str()));
             assert!(told.is_none(), "a secret was told on stderr: {errors}");
+            let searched = SEARCHED.fetch_add(1, Ordering::Relaxed) + 1;
+            println!(
+                "canary: 0 hits in {} bytes of stderr; programs searched so far: {searched}",
+                errors.len()
+            );
         }
     }
 }

@@ -142,3 +142,15 @@ async fn a_second_signal_does_not_wait_and_leaves_no_handler_behind() {
     assert_eq!(program.ended().await.code(), Some(130));
     seam::until("the end of the handler", || std::future::ready((!is_alive(&pid)).then_some(()))).await;
 }
+
+#[test]
+fn who_signs_in_to_a_store_is_told_to_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = "postgres://user:canary-of-the-store@127.0.0.1:1/laneway?password=canary-of-the-store";
+    for format in ["text", "json"] {
+        let output = crate::program::run(folder.path(), &["serve", "--store", url, "--log-format", format]);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && told.contains("postgres"), "{told}");
+        assert!(!told.contains("canary"), "{told}");
+    }
+}

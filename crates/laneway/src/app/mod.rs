@@ -11,9 +11,9 @@ mod signal;
 mod start;
 
 pub use laneway::Laneway;
-pub use open::OpenError;
 #[cfg(feature = "embedded")]
 pub(crate) use open::memory;
+pub use open::{OpenError, without_user};
 pub use processor::{Processor, Retry};
 pub(crate) use shared::Shared;
 pub use start::StartError;

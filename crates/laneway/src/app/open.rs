@@ -21,7 +21,7 @@ pub enum OpenError {
     /// The URL names no store that this program was built with: correct it.
     #[error("store url {url:?}: {wrong}")]
     Url {
-        /// What was given.
+        /// What was given, without who signs in.
         url: String,
         /// What is wrong with it.
         wrong: String,
@@ -29,7 +29,7 @@ pub enum OpenError {
     /// The store is there and cannot be opened.
     #[error("store {url:?} cannot be opened")]
     Store {
-        /// What was given.
+        /// What was given, without who signs in.
         url: String,
         /// Why.
         source: StoreError,
@@ -43,7 +43,7 @@ const KNOWN: &str = "none (the feature `embedded` brings memory: and file:PATH)"
 
 /// Opens the store that a URL names.
 pub(super) async fn open(url: &str, env: &Env) -> Result<Stores, OpenError> {
-    let wrong = |wrong: String| OpenError::Url { url: url.to_owned(), wrong };
+    let wrong = |wrong: String| OpenError::Url { url: without_user(url), wrong };
     let Some((scheme, rest)) = url.split_once(':') else {
         return Err(wrong(format!("has no scheme, known are {KNOWN}")));
     };
@@ -59,7 +59,7 @@ pub(super) async fn open(url: &str, env: &Env) -> Result<Stores, OpenError> {
             let folder = std::path::PathBuf::from(rest.strip_prefix("//").unwrap_or(rest));
             let opened = seam::blocking(move || laneway_embedded::FileStore::open(folder)).await;
             let store = std::sync::Arc::new(
-                opened.map_err(|source| OpenError::Store { url: url.to_owned(), source })?,
+                opened.map_err(|source| OpenError::Store { url: without_user(url), source })?,
             );
             Ok(Stores { store: store.clone(), documents: store.clone(), wakeups: store })
         }
@@ -69,6 +69,25 @@ pub(super) async fn open(url: &str, env: &Env) -> Result<Stores, OpenError> {
             Err(wrong(format!("unknown scheme {scheme:?}, known are {KNOWN}")))
         }
     }
+}
+
+/// A URL as people may see it: without who signs in, and without what is behind a question mark.
+///
+/// ```
+/// use laneway::without_user;
+///
+/// assert_eq!(without_user("redis://user:word@host:6379/0?password=word"), "redis://***@host:6379/0?***");
+/// assert_eq!(without_user("file:./data"), "file:./data");
+/// ```
+pub fn without_user(url: &str) -> String {
+    let (url, query) = url.split_once('?').map_or((url, ""), |(url, _)| (url, "?***"));
+    let shown = url.split_once("//").and_then(|(scheme, rest)| {
+        let (authority, path) =
+            rest.split_once('/').map_or((rest, String::new()), |(host, path)| (host, format!("/{path}")));
+        let (_, host) = authority.rsplit_once('@')?;
+        Some(format!("{scheme}//***@{host}{path}"))
+    });
+    format!("{}{query}", shown.as_deref().unwrap_or(url))
 }
 
 /// An empty store in memory, on the clock of the engine.

@@ -23,7 +23,7 @@ pub(super) use key::key;
 pub(crate) use key::{Named, named};
 pub(super) use lane::{status_of, why};
 pub(crate) use payload::payload;
-pub(super) use processor::{settings_in, settings_out, start_in, start_text};
+pub(super) use processor::{RunsAt, settings_in, settings_out, start_in, start_text};
 pub(super) use schedule::{schedule_in, schedule_out};
 pub(crate) use settle::{answer, own_streams};
 pub(super) use stream::{stream_in, stream_out};

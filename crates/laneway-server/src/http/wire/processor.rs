@@ -60,16 +60,32 @@ pub(crate) fn start_in(start: &wire::Start) -> Result<StartAt> {
     })
 }
 
+/// Who runs the events of a processor, as far as the API says it.
+pub(crate) enum RunsAt {
+    /// Remote workers.
+    Workers,
+    /// A web endpoint, as it may be shown.
+    Endpoint(String),
+    /// A handler of a process.
+    Process,
+}
+
 /// What a processor is, with all defaults.
 pub(crate) fn settings_out(
     stream: &str,
-    pull: bool,
+    runs: RunsAt,
     settings: &ProcessorSettings,
 ) -> wire::ProcessorSettings {
     let policy = &settings.policy;
+    let (pull, http) = match runs {
+        RunsAt::Workers => (true, None),
+        RunsAt::Endpoint(url) => (false, Some(url)),
+        RunsAt::Process => (false, None),
+    };
     wire::ProcessorSettings {
         stream: stream.to_owned(),
         pull,
+        http,
         concurrency: Some(settings.concurrency),
         timeout: settings.timeout.map(length_text),
         retry: Some(wire::Retry {
@@ -128,7 +144,7 @@ mod tests {
             "backoff":"100ms","backoff_max":"1m"},"on_failure":"dead_letter_lane","types":["order.*"],"start":17,"rate":100,
             "rate_per_key":5,"supersede_running":true}"#;
         let asked: wire::ProcessorSettings = serde_json::from_str(json).unwrap();
-        let told = settings_out("orders", true, &settings_in(&asked).unwrap());
+        let told = settings_out("orders", RunsAt::Workers, &settings_in(&asked).unwrap());
         assert_eq!(serde_json::to_value(told).unwrap(), serde_json::to_value(asked).unwrap());
     }
 }

@@ -10,7 +10,7 @@ fn here(folder: &std::path::Path, args: &[&str]) -> Ran {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_is_checked_copied_and_backed_up() {
     let folder = tempfile::tempdir().unwrap();
-    let program = Program::serve(folder.path()).await;
+    let program = Program::serve_untouched(folder.path()).await;
     with_stream(&program);
     on(&program, &["send", "mails", "--key", "ann", "1", "2", "3"]).good();
     let busy = here(folder.path(), &["store", "verify", "file:./data"]).bad(1);
@@ -37,7 +37,7 @@ async fn a_store_is_checked_copied_and_backed_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_store_is_told_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
-    let program = Program::serve(folder.path()).await;
+    let program = Program::serve_untouched(folder.path()).await;
     with_stream(&program);
     on(&program, &["send", "mails", "--key", "ann", "--raw", &"x".repeat(9_000)]).good();
     program.stop().await;
