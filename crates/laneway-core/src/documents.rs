@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::clock::Timestamp;
-use crate::error::Result;
+use crate::error::{Refusal, Result};
+use crate::limits::DOCUMENT_NAME_BYTES_MAX;
 
 /// A stored document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,16 @@ pub struct Document {
     pub version: u64,
     /// Its content.
     pub bytes: Bytes,
+}
+
+impl Document {
+    /// Refuses what can be no name of a document.
+    pub fn check_name(name: &str) -> Result<(), Refusal> {
+        if name.is_empty() {
+            return Err(Refusal::new("name of a document", "\"\"", "not empty"));
+        }
+        Refusal::check_max("bytes of a document's name", name.len(), DOCUMENT_NAME_BYTES_MAX)
+    }
 }
 
 /// The second seam: compare-and-set on single documents.

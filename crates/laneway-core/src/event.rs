@@ -47,6 +47,14 @@ pub struct Event {
     pub job: Option<JobMark>,
 }
 
+impl Event {
+    /// Bytes that count for the size of a page or a commit: key, type, headers, data.
+    pub fn size(&self) -> usize {
+        let key = self.key.as_ref().map_or(0, |key| key.bytes().len());
+        key + self.kind.bytes().len() + self.headers.bytes().len() + self.data.len()
+    }
+}
+
 /// What makes an event a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobMark {

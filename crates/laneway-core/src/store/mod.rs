@@ -7,6 +7,7 @@
 //! comments cite by number are in `docs/design/rules.md`.
 
 mod append;
+mod check;
 mod commit;
 mod copied;
 mod define;

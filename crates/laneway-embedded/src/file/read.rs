@@ -170,7 +170,7 @@ fn collect(shared: &Shared, read: &Read, start: Position, head: EventId) -> Resu
         if !wanted.takes(event.id) {
             return false;
         }
-        bytes += machine::read::size(&event);
+        bytes += event.size();
         if !events.is_empty() && bytes > bytes_max {
             return true;
         }

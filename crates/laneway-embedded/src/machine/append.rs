@@ -3,13 +3,10 @@
 //! Everything is decided on a plan that only reads; a conflict anywhere drops the plan, so nothing is ever
 //! undone. A plain draft reads nothing but the tail of its lane.
 
-use laneway_core::limits::{
-    APPEND_BYTES_MAX, DOCUMENT_NAME_BYTES_MAX, EVENTS_PER_APPEND_MAX, HOLD_MAX, NUMBER_MAX, PAGE_MAX,
-    VALUE_BYTES_MAX,
-};
+use laneway_core::limits::{HOLD_MAX, NUMBER_MAX, PAGE_MAX};
 use laneway_core::store::{Append, Appended, ObjectWrite, Origin, Receipt, Source};
 use laneway_core::{
-    Bytes, Conflict, ConflictReason, Delay, DelayMode, Draft, Durability, Event, EventId, FullReason, JobId,
+    Conflict, ConflictReason, Delay, DelayMode, Draft, Durability, Event, EventId, FullReason, JobId,
     JobNumber, Key, Mode, Refusal, Result, Seat, Shard, ShardInfo, StartAfter, StoreError, StreamInfo,
     Timestamp,
 };
@@ -26,54 +23,12 @@ pub(crate) fn append<S: State>(
     append: Append,
     durability: Durability,
 ) -> Result<Appended> {
-    check(&append)?;
+    append.check()?;
     let shard = append.shard;
     let (receipts, effects) = plan(state, now, append)?;
     let object_version = effects.object.as_ref().map(|(_, value)| value.version);
     effects.apply(state, shard);
     Ok(Appended { receipts, durability, object_version })
-}
-
-/// Refuses what is wrong whatever the state.
-fn check(append: &Append) -> Result<(), Refusal> {
-    if append.drafts.is_empty() {
-        return Err(Refusal::new("events", "0", format!("1 to {EVENTS_PER_APPEND_MAX}")));
-    }
-    Refusal::check_max("events", append.drafts.len(), EVENTS_PER_APPEND_MAX)?;
-    let (mut bytes, mut last) = (0, None);
-    for draft in &append.drafts {
-        draft.check()?;
-        bytes += draft.data.len();
-        match (draft.origin_seq, &append.origin) {
-            (None, None) => {}
-            (Some(number), Some(_)) if last.is_none_or(|last| number > last) => last = Some(number),
-            (Some(number), Some(_)) => {
-                return Err(Refusal::new("origin_seq", number.to_string(), "above that of the draft before"));
-            }
-            (None, Some(_)) => {
-                return Err(Refusal::new("origin_seq", "absent", "set when there is an origin"));
-            }
-            (Some(number), None) => {
-                return Err(Refusal::new("origin_seq", number.to_string(), "absent without an origin"));
-            }
-        }
-    }
-    Refusal::check_max("data bytes of the call", bytes, APPEND_BYTES_MAX)?;
-    if let Some(Origin { source: Source::Named(name), .. }) = &append.origin {
-        Refusal::check_max("origin bytes", name.len(), DOCUMENT_NAME_BYTES_MAX)?;
-    }
-    match &append.object {
-        Some(object) => check_object(object, &append.drafts),
-        None => Ok(()),
-    }
-}
-
-fn check_object(object: &ObjectWrite, drafts: &[Draft]) -> Result<(), Refusal> {
-    let key = drafts[0].key.as_ref();
-    if key.is_none() || drafts.iter().any(|draft| draft.key.as_ref() != key) {
-        return Err(Refusal::new("object", "set", "absent unless all events have one and the same key"));
-    }
-    Refusal::check_max("object bytes", object.value.as_ref().map_or(0, Bytes::len), VALUE_BYTES_MAX)
 }
 
 fn plan<S: State>(state: &S, now: Now, append: Append) -> Result<(Vec<Receipt>, Effects)> {

@@ -5,13 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use laneway_core::limits::{
-    ANSWER_BYTES_MAX, CAUSE_BYTES_MAX, COMMIT_BYTES_MAX, EMITS_PER_COMMIT_MAX, PAGE_MAX, TOKEN_KEEP,
-    VALUE_BYTES_MAX,
-};
-use laneway_core::store::{
-    Answered, Commit, Committed, DeadLetter, Emit, Ending, JobResult, Reset, StateWrite,
-};
+use laneway_core::limits::{PAGE_MAX, TOKEN_KEEP};
+use laneway_core::store::{Answered, Commit, Committed, DeadLetter, Emit, Ending, Reset, StateWrite};
 use laneway_core::{
     Bytes, EventId, Fence, JobId, Passed, Refusal, Result, Seat, ShardInfo, StoreError, Terminal, TokenId,
     Window,
@@ -93,7 +88,7 @@ fn plan<S: State>(state: &S, now: Now, commit: Commit) -> Result<Plan> {
     let info = gate::shard(state, seat.shard)?;
     let stored = gate::seat(state, seat)?;
     check_passed(info, &stored.window, &commit.passed)?;
-    check_sizes(&commit)?;
+    commit.check_sizes()?;
     let passed = |id: EventId| stored.window.contains(id) || commit.passed.contains(id);
     // What was run ahead of the window is in a siding, and not passed yet (contract 3.6).
     let life = stored.head.incarnation;
@@ -177,38 +172,6 @@ fn check_passed(info: &ShardInfo, window: &Window, passed: &Passed) -> Result<()
         return Err(Refusal::new("passed", last.to_string(), format!("at most {ceiling}, the window's end")));
     }
     Ok(())
-}
-
-fn check_sizes(commit: &Commit) -> Result<(), Refusal> {
-    Refusal::check_max("emits", commit.emits.len(), EMITS_PER_COMMIT_MAX)?;
-    let mut total = 0;
-    let mut add = |field: &'static str, size: usize, max: usize| {
-        total += size;
-        Refusal::check_max(field, size, max)
-    };
-    for ending in &commit.endings {
-        add("reason bytes", ending.reason.len(), CAUSE_BYTES_MAX)?;
-    }
-    for dead in &commit.dead {
-        add("cause bytes", dead.cause.len(), CAUSE_BYTES_MAX)?;
-        add("dead letter bytes", super::read::size(&dead.event), COMMIT_BYTES_MAX)?;
-    }
-    for state in &commit.states {
-        add("state bytes", state.value.as_ref().map_or(0, Bytes::len), VALUE_BYTES_MAX)?;
-    }
-    for emit in &commit.emits {
-        emit.draft.check()?;
-        add("emit bytes", emit.draft.data.len() + emit.draft.headers.bytes().len(), COMMIT_BYTES_MAX)?;
-    }
-    for job in &commit.jobs {
-        let inline = if let JobResult::Inline(bytes) = &job.result { bytes.len() } else { 0 };
-        add("job end bytes", job.error.len() + inline, COMMIT_BYTES_MAX)?;
-    }
-    Refusal::check_max("answers", commit.answers.len(), PAGE_MAX)?;
-    for answered in &commit.answers {
-        add("answer bytes", answered.answer.len(), ANSWER_BYTES_MAX)?;
-    }
-    Refusal::check_max("bytes of the commit", total, COMMIT_BYTES_MAX)
 }
 
 /// A counter of the seat may only grow, up to what there is, and by a page at a time: each step removes a row.

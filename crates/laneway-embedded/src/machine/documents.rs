@@ -1,6 +1,6 @@
 //! Documents: small versioned values, changed by compare-and-set. A removed one keeps its number.
 
-use laneway_core::limits::{DOCUMENT_NAME_BYTES_MAX, PAGE_MAX, VALUE_BYTES_MAX};
+use laneway_core::limits::{PAGE_MAX, VALUE_BYTES_MAX};
 use laneway_core::{Bytes, ConflictReason, Document, Refusal, Result, StoreError};
 
 use super::codec::{Malformed, Stored, Value, load};
@@ -8,14 +8,14 @@ use super::{State, Table};
 
 /// Reads one document.
 pub(crate) fn get<S: State>(state: &S, name: &str) -> Result<Option<Document>> {
-    check_name(name)?;
+    Document::check_name(name)?;
     let value = load::<Value>(state, Table::Document, name.as_bytes())?;
     Ok(value.and_then(|value| document(name.to_owned(), value)))
 }
 
 /// Writes a document and answers its new version.
 pub(crate) fn put<S: State>(state: &mut S, name: &str, expect: Option<u64>, bytes: Bytes) -> Result<u64> {
-    check_name(name)?;
+    Document::check_name(name)?;
     Refusal::check_max("document bytes", bytes.len(), VALUE_BYTES_MAX)?;
     let version = check_version(state, name, expect)? + 1;
     let value = Value { version, bytes: Some(bytes) };
@@ -25,7 +25,7 @@ pub(crate) fn put<S: State>(state: &mut S, name: &str, expect: Option<u64>, byte
 
 /// Removes a document.
 pub(crate) fn delete<S: State>(state: &mut S, name: &str, expect: u64) -> Result<()> {
-    check_name(name)?;
+    Document::check_name(name)?;
     let version = check_version(state, name, Some(expect))? + 1;
     state.put(Table::Document, name.as_bytes(), &Value { version, bytes: None }.to_row());
     Ok(())
@@ -48,13 +48,6 @@ pub(crate) fn list<S: State>(state: &S, prefix: &str) -> Result<Vec<Document>> {
 
 fn document(name: String, value: Value) -> Option<Document> {
     value.bytes.map(|bytes| Document { name, version: value.version, bytes })
-}
-
-fn check_name(name: &str) -> Result<(), Refusal> {
-    if name.is_empty() {
-        return Err(Refusal::new("name of a document", "\"\"", "not empty"));
-    }
-    Refusal::check_max("bytes of a document's name", name.len(), DOCUMENT_NAME_BYTES_MAX)
 }
 
 /// Answers the number of changes so far.

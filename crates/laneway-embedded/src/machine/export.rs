@@ -41,7 +41,7 @@ pub(super) fn events<S: State>(state: &S, shard: Shard, after: EventId, limit: u
             break;
         }
         if let Some(event) = state.event(shard, id)? {
-            bytes += super::read::size(&event);
+            bytes += event.size();
             events.push(event);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use laneway_core::limits::{CAUSE_BYTES_MAX, RESULT_BYTES_MAX, RESULT_INLINE_BYTES_MAX};
+use laneway_core::limits::RESULT_BYTES_MAX;
 use laneway_core::store::{JobEnd, JobResult};
 use laneway_core::{Bytes, EventId, JobId, Refusal, Result, Seat, Shard, StoreError, Timestamp};
 
@@ -58,13 +58,10 @@ fn refusal(id: EventId, limit: &str) -> StoreError {
     Refusal::new("jobs", format!("event {id}"), limit).into()
 }
 
+/// A stashed result is there, and not too long.
 fn check_size<S: State>(state: &S, shard: Shard, end: &JobEnd) -> Result<()> {
-    Refusal::check_max("error bytes", end.error.len(), CAUSE_BYTES_MAX)?;
     match &end.result {
-        JobResult::None => Ok(()),
-        JobResult::Inline(bytes) => {
-            Ok(Refusal::check_max("result bytes", bytes.len(), RESULT_INLINE_BYTES_MAX)?)
-        }
+        JobResult::None | JobResult::Inline(_) => Ok(()),
         JobResult::Stashed { nonce, chunks } => {
             let mut size = 0;
             for index in 0..*chunks {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use laneway_core::limits::{CAUSE_BYTES_MAX, WINDOW_IDS};
+use laneway_core::limits::WINDOW_IDS;
 use laneway_core::store::LaneChange;
 use laneway_core::{Block, EventId, LaneName, LaneRecord, Refusal, Result, Seat};
 
@@ -51,7 +51,7 @@ pub(super) fn check<S: State>(
         if !named.insert(&change.lane) {
             return Err(refusal("lanes", &change.lane, "named once in a commit"));
         }
-        check_record(change)?;
+        change.check_record()?;
         let ahead = check_ahead(place, change)?;
         for id in &change.side {
             if !passed(*id) && ahead.is_none_or(|ahead| *id > ahead) {
@@ -110,20 +110,6 @@ pub(super) fn imported<S: State>(state: &S, seat: Seat, life: u32, record: LaneR
 
 fn refusal(field: &'static str, lane: &LaneName, limit: impl Into<String>) -> laneway_core::StoreError {
     Refusal::new(field, format!("lane {lane}"), limit).into()
-}
-
-fn check_record(change: &LaneChange) -> Result<()> {
-    let Some(record) = &change.record else { return Ok(()) };
-    if record.lane != change.lane {
-        return Err(refusal("record", &record.lane, format!("of lane {}, which is changed", change.lane)));
-    }
-    let text = match &record.block {
-        Some(Block::Retry { cause: text, .. } | Block::Parked { cause: text, .. })
-        | Some(Block::Paused { by: text, .. } | Block::Running { progress: text, .. }) => text.len(),
-        Some(Block::Claimed(claim)) => claim.worker.len(),
-        Some(Block::Hold { .. } | Block::Diverting { .. }) | None => 0,
-    };
-    Ok(Refusal::check_max("bytes of a lane's block", text, CAUSE_BYTES_MAX)?)
 }
 
 /// A lane without record has no siding: nobody would ever look for it.

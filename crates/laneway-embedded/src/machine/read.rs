@@ -20,7 +20,7 @@ pub(crate) fn read<S: State>(state: &S, now: Now, read: &Read) -> Result<Page> {
         && let Some(id) = candidates.next()
     {
         let Some(event) = state.event(read.shard, id)? else { continue };
-        bytes += size(&event);
+        bytes += event.size();
         if !entries.is_empty() && bytes > bytes_max {
             break;
         }
@@ -52,12 +52,6 @@ pub(crate) fn check<'a, S: State>(state: &'a S, read: &Read) -> Result<&'a Shard
         return Err(StoreError::Trimmed { shard, first: ids::next(info, info.trimmed) });
     }
     Ok(info)
-}
-
-/// Bytes of an event that count for the size of a page.
-pub(crate) fn size(event: &Event) -> usize {
-    let key = event.key.as_ref().map_or(0, |key| key.bytes().len());
-    key + event.kind.bytes().len() + event.headers.bytes().len() + event.data.len()
 }
 
 /// An event as a page shows it: in latest streams only the newest of its lane shows itself.

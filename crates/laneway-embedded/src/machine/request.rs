@@ -1,15 +1,14 @@
 //! Request: files a wish with the owner of a seat. It has an effect only through a later commit.
 
-use laneway_core::limits::{CAUSE_BYTES_MAX, RESULT_INLINE_BYTES_MAX};
-use laneway_core::store::{Accepted, Request, RequestOp};
-use laneway_core::{Bytes, Passed, Refusal, Result};
+use laneway_core::store::{Accepted, Request};
+use laneway_core::{Bytes, Passed, Result};
 
 use super::codec::{Filed, Stored, Token, keys, load};
 use super::{Now, SeatHead, State, Table, gate};
 
 /// Numbers a wish and stores it, once per token.
 pub(crate) fn request<S: State>(state: &mut S, now: Now, request: Request) -> Result<Accepted> {
-    check(&request.op)?;
+    request.check()?;
     let seat = request.seat;
     gate::imported(seat.shard, gate::shard(state, seat.shard)?)?;
     let stored = gate::seat(state, seat)?;
@@ -26,22 +25,4 @@ pub(crate) fn request<S: State>(state: &mut S, now: Now, request: Request) -> Re
     state.put(Table::RequestToken, &token_row, &Token { number, until: None, answer: Bytes::new() }.to_row());
     state.advance_seat(seat, head, &Passed::default());
     Ok(Accepted { number, repeated: false })
-}
-
-fn check(op: &RequestOp) -> Result<(), Refusal> {
-    match op {
-        RequestOp::Pause { by, .. } => Refusal::check_max("by bytes", by.len(), CAUSE_BYTES_MAX),
-        RequestOp::Settle { claim, answer } => {
-            Refusal::check_max("claim bytes", claim.len(), CAUSE_BYTES_MAX)?;
-            Refusal::check_max("answer bytes", answer.len(), RESULT_INLINE_BYTES_MAX)
-        }
-        RequestOp::Extend { claim, .. } => Refusal::check_max("claim bytes", claim.len(), CAUSE_BYTES_MAX),
-        RequestOp::Cancel { .. }
-        | RequestOp::Resume { .. }
-        | RequestOp::Retry { .. }
-        | RequestOp::Skip { .. }
-        | RequestOp::Redrive { .. }
-        | RequestOp::Discard { .. }
-        | RequestOp::Reset(_) => Ok(()),
-    }
 }

@@ -39,6 +39,12 @@ const TABLE: [Arrows; 11] = [
         outside: None,
     },
     Arrows {
+        package: "laneway-redis",
+        ours: &["laneway-core"],
+        ours_in_tests: &["laneway-embedded", "laneway-testkit"],
+        outside: None,
+    },
+    Arrows {
         package: "laneway-engine",
         ours: &["laneway-core", "laneway-lanes"],
         ours_in_tests: &["laneway-embedded", "laneway-testkit"],

@@ -8,10 +8,11 @@ use crate::source::{Source, word_offsets};
 use crate::tree::Tree;
 
 /// One file per crate that may touch the real world.
-pub(crate) const SEAMS: [&str; 10] = [
+pub(crate) const SEAMS: [&str; 11] = [
     "crates/laneway-core/src/clock/system.rs",
     "crates/laneway-lanes/src/executor/seam.rs",
     "crates/laneway-embedded/src/file/seam.rs",
+    "crates/laneway-redis/src/seam.rs",
     "crates/laneway-engine/src/service/env.rs",
     "crates/laneway-engine/src/service/paused.rs",
     "crates/laneway/src/seam.rs",

@@ -1,0 +1,139 @@
+-- Trim: what retention allows to go. Never an event that a registered processor has not passed, also not one in a siding;
+-- rows go when their own time is over, a bounded number per call.
+local ROWS_PER_CALL = 200
+
+local function over_by(order, limit) return call('ZRANGEBYSCORE', order, '-inf', '(' .. text(limit), 'LIMIT', 0, ROWS_PER_CALL) end
+local function through_of(order, through) return call('ZRANGEBYSCORE', order, '-inf', through, 'LIMIT', 0, ROWS_PER_CALL) end
+
+-- Looks at the next rows of an order by name, where the last call stopped.
+local function sweep_named(shard, cursor, key, order, is_over)
+  local from = shard.cursors[cursor]
+  local names = call('ZRANGEBYLEX', order, from and '(' .. from or '-', '+', 'LIMIT', 0, ROWS_PER_CALL)
+  for _, name in ipairs(names) do
+    if is_over(name, call('HGET', key, name)) then drop_named(key, order, name) end
+  end
+  shard.cursors[cursor] = #names == ROWS_PER_CALL and names[#names] or nil
+end
+
+local function bound(shard, seats)
+  local through = shard.head
+  for _, found in ipairs(seats) do
+    through = min(through, found.seat.floor)
+    local first = call('ZRANGE', found.k.sidedz, 0, 0)[1]
+    if first then through = min(through, tonumber(first) - 1) end
+  end
+  if shard.keep > 0 then
+    local first = first_since(shard, max(calendar - shard.keep, 0))
+    if first then through = min(through, first - 1) end
+  end
+  return max(through, shard.trimmed)
+end
+
+local function trim_dedup()
+  local gone = 0
+  for _, name in ipairs(over_by(DEDUPZ, calendar)) do
+    if not is_waiting(unpacked(call('HGET', DEDUP, name))) then
+      drop_dedup(name)
+      gone = gone + 1
+    end
+  end
+  return gone
+end
+local function trim_seat(shard, k, through)
+  local gone = 0
+  for _, id in ipairs(through_of(k.endingz, through)) do drop_numbered(k.ending, k.endingz, id) end
+  for _, id in ipairs(call('ZRANGE', k.deadz, 0, ROWS_PER_CALL - 1)) do
+    if struct.unpack('>I8', call('HGET', k.dead, id)) < calendar - shard.dead_keep then
+      drop_numbered(k.dead, k.deadz, id)
+      gone = gone + 1
+    end
+  end
+  for _, token in ipairs(over_by(k.token_life, calendar)) do
+    drop_named(k.token, k.tokenz, token)
+    call('ZREM', k.token_life, token)
+    gone = gone + 1
+  end
+  return gone
+end
+local function drop_end(id)
+  drop_numbered(ENDS, ENDSZ, id)
+  call('ZREM', ENDS_GONE, id)
+end
+-- An end past its life loses its result; the rest goes with its event, because a job ends once.
+local function trim_ends(shard)
+  local gone = 0
+  for _, id in ipairs(over_by(ENDS_LIFE, calendar)) do
+    local ended = find_end(id)
+    call('ZREM', ENDS_LIFE, id)
+    if ended[RESULT_KIND] == 2 then
+      for index = 0, ended[CHUNKS] - 1 do
+        gone = gone + call('HDEL', CHUNK, chunk_name(tonumber(id), ended[RESULT], index))
+      end
+    end
+    ended[RESULT_KIND], ended[RESULT], ended[CHUNKS] = 0, '', 0
+    call('HSET', ENDS, id, pack(ended))
+    call('ZADD', ENDS_GONE, id, id)
+  end
+  for _, id in ipairs(through_of(ENDS_GONE, shard.trimmed)) do drop_end(id) end
+  for _, name in ipairs(over_by(CHUNKZ, calendar)) do
+    call('HDEL', CHUNK, name)
+    call('ZREM', CHUNKZ, name)
+    gone = gone + 1
+  end
+  local over = over_by(SHORTENED, calendar)
+  for _, id in ipairs(over) do call('ZREM', SHORTENED, id) end
+  return gone + #over
+end
+-- Tickets of jobs that nobody can read any more.
+local function trim_tickets(shard, places)
+  local gone = 0
+  local from = shard.cursors.ticket or 0
+  local tickets = call('ZRANGEBYSCORE', TICKETZ, '(' .. text(from), '+inf', 'LIMIT', 0, ROWS_PER_CALL)
+  for _, ticket in ipairs(tickets) do
+    local row = unpacked(call('HGET', TICKET, ticket))
+    local over
+    if row[1] == 2 then
+      over = not is_alive(row[6])
+    else
+      local ended = find_end(row[2])
+      local event = not ended and find_event(row[2])
+      local parts = event and event_parts(event)
+      local k = parts and parts.responder and places[parts.responder] and seat_keys(places[parts.responder])
+      local seat = k and find_seat(k)
+      if ended then over = not is_alive(ended[LIFE])
+      else over = not seat or (is_passed(k, seat, row[2]) and call('HEXISTS', k.sided, row[2]) == 0) end
+    end
+    if over then
+      drop_numbered(TICKET, TICKETZ, ticket)
+      gone = gone + 1
+    end
+  end
+  shard.cursors.ticket = #tickets == ROWS_PER_CALL and tonumber(tickets[#tickets]) or nil
+  return gone
+end
+
+local function main()
+  local shard = load_shard()
+  imported(shard)
+  know_all_seats(shard)
+  local seats, places = all_seats(), {}
+  for place, processor in ipairs(A.seats) do places[processor] = place end
+  local through = bound(shard, seats)
+  local events = count_ids(shard, shard.trimmed, through)
+  local expired = #seats == 0 and events or 0
+  if through > shard.trimmed then
+    call('XTRIM', LOG, 'MINID', text(through + 1))
+    shard.trimmed = through
+    shard.expired = shard.expired + expired
+  end
+  for _, name in ipairs(through_of(URGENT, through)) do call('ZREM', URGENT, name) end
+  local rows = trim_dedup()
+  for _, found in ipairs(seats) do rows = rows + trim_seat(shard, found.k, through) end
+  rows = rows + trim_tickets(shard, places) + trim_ends(shard)
+  -- Producers make a name per run; one that was silent for longer than any repeat takes is let go.
+  sweep_named(shard, 'source', SOURCE, SOURCEZ, function(name, row)
+    return string.sub(name, 1, #A.fleeting) == A.fleeting and struct.unpack('>I8', row, 17) < calendar - A.silence
+  end)
+  save_shard(shard)
+  return { 'ok', next_id(shard, through), events, expired, rows }
+end

@@ -1,0 +1,193 @@
+//! The store: every method is one script on one shard, called with the keys it may touch.
+//!
+//! Scripts that look at all seats of a shard are called with the keys of those this process knows of; one that knows better
+//! answers which there are, and is called again. A shard that is not there may be one that a definition has not reached
+//! because its caller died: then the definition is finished first.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use laneway_core::{
+    Capabilities, Clock, Incarnation, ProcessorId, Refusal, Result, Seat, Shard, StoreError, StreamId,
+    Timestamp,
+};
+use parking_lot::Mutex;
+use redis::Client;
+
+use crate::failure::{Failure, Subject, judge};
+use crate::keys::Names;
+use crate::link::Links;
+use crate::options::RedisOptions;
+use crate::pack::Arg;
+use crate::reply::{Reply, corrupt};
+use crate::script::{Scripts, Source};
+use crate::wakeups::{self, Heard, Listener};
+
+/// How often a call is told of other seats than it came with before it gives up: each time a definition changed meanwhile.
+const LEARNED_MAX: usize = 8;
+
+/// A store on a Redis server. Clones share its connection.
+#[derive(Clone, Debug)]
+pub struct RedisStore {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    names: Names,
+    scripts: Scripts,
+    links: Links,
+    clock: Option<GivenClock>,
+    /// Processors of streams, as far as shards told of them.
+    known: Mutex<HashMap<StreamId, Known>>,
+    heard: Arc<Heard>,
+    _listener: Listener,
+}
+
+/// Processors of a stream by the version of its definition.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    def: u64,
+    processors: Vec<ProcessorId>,
+}
+
+/// A clock of a test, which goes back no more than a store's may.
+#[derive(Debug)]
+struct GivenClock {
+    clock: Arc<dyn Clock>,
+    last: Mutex<Timestamp>,
+}
+
+impl RedisStore {
+    /// Opens a store: connects, asks the server who it is and how safe it is, and finishes definitions that were left
+    /// half done.
+    pub async fn open(options: RedisOptions) -> Result<Self> {
+        options.check()?;
+        let client = Client::open(&options.url[..]).map_err(|error| {
+            // The URL may carry a password, so it is not repeated.
+            Refusal::new("url of the store", "no such URL", format!("redis://HOST:PORT/DB ({error})"))
+        })?;
+        let (scripts, names) = (Scripts::new(), Names::new(&options.namespace));
+        let clock = options.clock.clone().map(|clock| GivenClock { clock, last: Mutex::default() });
+        let links = Links::open(options, client, &scripts).await?;
+        let heard = Arc::new(Heard::default());
+        let listener = wakeups::listen(links.client().clone(), names.channel(), Arc::clone(&heard)).await;
+        let known = Mutex::default();
+        let inner = Inner { names, scripts, links, clock, known, heard, _listener: listener };
+        let store = Self { inner: Arc::new(inner) };
+        store.finish_definitions().await?;
+        Ok(store)
+    }
+
+    /// How this store differs from others, and which life of the server the newest connection found.
+    pub(crate) fn server(&self) -> (Capabilities, Incarnation) {
+        let server = self.inner.links.last();
+        let capabilities = Capabilities { durability: server.durability, persistent: true, shared: true };
+        (capabilities, server.incarnation)
+    }
+
+    pub(crate) fn heard(&self) -> &Heard {
+        &self.inner.heard
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.inner.names
+    }
+
+    pub(crate) fn scripts(&self) -> &Scripts {
+        &self.inner.scripts
+    }
+
+    pub(crate) async fn tell(&self, topic: &[u8]) -> Result<()> {
+        let link = self.inner.links.get(&self.inner.scripts).await?;
+        self.inner.links.publish(&link, &self.inner.names.channel(), topic).await
+    }
+
+    /// Calls a script once.
+    pub(crate) async fn call(
+        &self,
+        source: &Source,
+        subject: Subject,
+        keys: &[String],
+        call: &Arg,
+    ) -> Result<Reply, Failure> {
+        let link = self.inner.links.get(&self.inner.scripts).await?;
+        let mut packed = Vec::with_capacity(256);
+        call.pack(&mut packed);
+        let [calendar, steady] = self.now();
+        let life = link.server.incarnation.0.to_be_bytes().to_vec();
+        let arguments = [packed, calendar, steady, life, self.inner.names.channel().into_bytes()];
+        let value = self.inner.links.run(&link, source, keys, &arguments).await?;
+        judge(Reply::of(value)?, subject, link.server.incarnation)
+    }
+
+    /// The clocks as scripts take them: nothing where they go by the server's.
+    fn now(&self) -> [Vec<u8>; 2] {
+        let Some(given) = &self.inner.clock else { return [Vec::new(), Vec::new()] };
+        let mut last = given.last.lock();
+        *last = given.clock.calendar().max(*last);
+        [last.0, given.clock.steady().0].map(|micros| micros.to_string().into_bytes())
+    }
+
+    /// Calls a script on a shard alone.
+    pub(crate) async fn on_shard(&self, source: &Source, shard: Shard, call: &Arg) -> Result<Reply> {
+        let keys = self.inner.names.shard(shard, &[]);
+        self.mending(source, Subject::Shard(shard), &keys, call).await
+    }
+
+    /// Calls a script on one seat.
+    pub(crate) async fn on_seat(&self, source: &Source, seat: Seat, call: &Arg) -> Result<Reply> {
+        let keys = self.inner.names.shard(seat.shard, &[seat.processor]);
+        self.mending(source, Subject::Seat(seat), &keys, call).await
+    }
+
+    /// Calls a script; if its place is not there, finishes definitions that may not have reached it and calls it again.
+    pub(crate) async fn mending(
+        &self,
+        source: &Source,
+        subject: Subject,
+        keys: &[String],
+        call: &Arg,
+    ) -> Result<Reply> {
+        match self.call(source, subject, keys, call).await {
+            Err(Failure::Missing(error)) => {
+                if !self.finish_definitions().await? {
+                    return Err(error);
+                }
+                self.call(source, subject, keys, call).await.map_err(last)
+            }
+            answer => answer.map_err(last),
+        }
+    }
+
+    /// Calls a script on a shard with all its seats.
+    pub(crate) async fn on_seats(&self, source: &Source, shard: Shard, call: &Arg) -> Result<Reply> {
+        let mut mended = false;
+        for _ in 0..LEARNED_MAX {
+            let known = self.inner.known.lock().get(&shard.stream).cloned().unwrap_or_default();
+            let keys = self.inner.names.shard(shard, &known.processors);
+            let seats = Arg::list(known.processors.iter().map(|processor| processor.0));
+            let call = call.clone().with("def", known.def).with("seats", seats);
+            match self.call(source, Subject::Shard(shard), &keys, &call).await {
+                Err(Failure::Learn { def, processors }) => {
+                    self.inner.known.lock().insert(shard.stream, Known { def, processors });
+                }
+                Err(Failure::Missing(error)) => {
+                    if mended || !self.finish_definitions().await? {
+                        return Err(error);
+                    }
+                    mended = true;
+                }
+                answer => return answer.map_err(last),
+            }
+        }
+        Err(corrupt(format!("shard {shard} names other processors each time it is asked")))
+    }
+}
+
+fn last(failure: Failure) -> StoreError {
+    match failure {
+        Failure::Missing(error) | Failure::Final(error) => error,
+        Failure::Learn { .. } => corrupt("a script asked for seats that it has no use for"),
+    }
+}
