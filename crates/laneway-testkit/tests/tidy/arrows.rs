@@ -65,11 +65,10 @@ const TABLE: [Arrows; 11] = [
     Arrows { package: "laneway-client", ours: &[], ours_in_tests: &[], outside: None },
     Arrows {
         package: "laneway-server",
-        ours: &["laneway", "laneway-client", "laneway-otlp"],
+        ours: &["laneway", "laneway-client"],
         ours_in_tests: &[],
         outside: None,
     },
-    Arrows { package: "laneway-otlp", ours: &["laneway"], ours_in_tests: &[], outside: None },
     Arrows {
         package: "laneway-testkit",
         ours: &["laneway-core", "laneway-engine"],
