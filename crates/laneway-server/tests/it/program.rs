@@ -286,6 +286,7 @@ impl Program {
 }
 
 impl Drop for Program {
+    #[expect(clippy::print_stdout, reason = "how much was searched for secrets is part of the result")]
     fn drop(&mut self) {
         // One that has ended already cannot be killed again.
         drop(self.child.kill());
