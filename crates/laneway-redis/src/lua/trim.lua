@@ -40,8 +40,9 @@ local function trim_dedup()
   return gone
 end
 local function trim_seat(shard, k, through)
-  local gone = 0
-  for _, id in ipairs(through_of(k.endingz, through)) do drop_numbered(k.ending, k.endingz, id) end
+  local endings = through_of(k.endingz, through)
+  for _, id in ipairs(endings) do drop_numbered(k.ending, k.endingz, id) end
+  local gone = #endings
   for _, id in ipairs(call('ZRANGE', k.deadz, 0, ROWS_PER_CALL - 1)) do
     if struct.unpack('>I8', call('HGET', k.dead, id)) < calendar - shard.dead_keep then
       drop_numbered(k.dead, k.deadz, id)
@@ -126,8 +127,9 @@ local function main()
     shard.trimmed = through
     shard.expired = shard.expired + expired
   end
-  for _, name in ipairs(through_of(URGENT, through)) do call('ZREM', URGENT, name) end
-  local rows = trim_dedup()
+  local urgent = through_of(URGENT, through)
+  for _, name in ipairs(urgent) do call('ZREM', URGENT, name) end
+  local rows = #urgent + trim_dedup()
   for _, found in ipairs(seats) do rows = rows + trim_seat(shard, found.k, through) end
   rows = rows + trim_tickets(shard, places) + trim_ends(shard)
   -- Producers make a name per run; one that was silent for longer than any repeat takes is let go.

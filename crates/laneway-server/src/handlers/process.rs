@@ -266,10 +266,11 @@ mod tests {
         for pipe in [&ready, &hold] {
             rustix::fs::mknodat(rustix::fs::CWD, pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         }
-        // The child cleans up when it is let go on, which is after its parent has ended.
+        // The child cleans up when it is let go on, which is after its parent has ended. It waits in short pieces: a shell
+        // hears of a signal that came just before a long one when that one is over.
         let child = format!(
             "trap 'read line < {}; echo cleaning up >&2 && echo clean > {}; exit' TERM; echo > {}; \
-             while :; do sleep 1000; done",
+             while :; do sleep 0.05; done",
             hold.display(),
             clean.display(),
             ready.display()

@@ -190,7 +190,7 @@ mod tests {
         // Two are for what is no call, and three are told about one of several things that a call names.
         let elsewhere = [NoRoute, MethodNotAllowed, DeadLetterNotFound, ClaimLost, ClaimUndecided];
         for code in Code::ALL {
-            let of_lines = [SuccessorsDone, EarlierDead, WholeLane].contains(code);
+            let of_lines = [SuccessorsDone, EarlierDead, WholeLane, HeadersFull].contains(code);
             let found = described.values().any(|codes| codes.contains(code));
             assert_eq!(found, !elsewhere.contains(code) && !of_lines, "{code:?}");
         }
