@@ -25,7 +25,7 @@ fn http(http: &Http) -> Vec<String> {
 }
 
 fn exposure(http: &Http) -> Option<String> {
-    let no_address = |why: String| format!("http.listen {:?}: {why}", http.listen);
+    let no_address = |why: String| format!("cannot listen on {}: {why}", http.listen);
     match http.listen.to_socket_addrs().map(|mut found| found.next()) {
         Ok(Some(address)) => check_exposure(address, http.consent()).err(),
         Ok(None) => Some(no_address("the name stands for no address".to_owned())),

@@ -87,10 +87,8 @@ impl Handler for RunLines {
                 let lines = Arc::clone(&lines);
                 seam::spawn(async move {
                     let is_durable = durable.await.is_ok();
-                    let end = lines.untold.lock().remove(&lane);
-                    // Lost with its seat: it runs again and has other lines then.
-                    if let Some(end) = end.filter(|_| is_durable) {
-                        lines.end(&end).await;
+                    if let Some(failed) = lines.durable(&lane, is_durable) {
+                        lines.end(&failed).await;
                     }
                 });
             }
@@ -113,6 +111,20 @@ impl Lines {
         }
         let attempt = if named.attempt > 1 { format!("  attempt {}", named.attempt) } else { String::new() };
         self.line(named, &format!("{}{attempt}", self.terminal.toned(Tone::Faint, "start")));
+    }
+
+    /// Tells an end that is durable, unless the next start has done so. What became of a failure has to be looked up first.
+    ///
+    /// The line is written under the lock, or the next start, which finds nothing left to tell, could come before it.
+    fn durable(&self, lane: &(Partition, LaneName), is_durable: bool) -> Option<End> {
+        let mut untold = self.untold.lock();
+        // Lost with its seat: it runs again and has other lines then.
+        let end = untold.remove(lane).filter(|_| is_durable)?;
+        if end.error.is_some() {
+            return Some(end);
+        }
+        self.line(&end.named, &self.ended(&end, None));
+        None
     }
 
     async fn end(&self, end: &End) {
