@@ -4,7 +4,7 @@ use laneway_core::{JobId, Status, Timestamp};
 
 use super::facts::{LookError, Looker, Standing};
 use super::why::Why;
-use crate::job::{Detail, JobError, JobStatus, ListJobs, Results, Word};
+use crate::job::{Detail, Job, JobError, JobStatus, ListJobs, Results, Word};
 
 /// A job as it stands, with what only the node that runs it knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,12 @@ pub struct StandingJobs {
 impl Looker {
     /// A job with everything that can be told of it, here and now.
     pub async fn job(&self, id: JobId) -> Result<JobStanding, LookError> {
-        self.standing_job(self.jobs.detail(id).await?).await
+        self.standing_of(self.jobs.get(id).await?).await
+    }
+
+    /// The same of a job that was looked at just before, such as one that was waited for.
+    pub async fn standing_of(&self, job: Job) -> Result<JobStanding, LookError> {
+        self.standing_job(self.jobs.detail_of(job).await?).await
     }
 
     /// Jobs with everything that can be told of them but their results, at most 10,000; one answer each, in order.

@@ -1,5 +1,6 @@
 //! A store that panics in a call of one's choice, once: stands for a fault of the engine in the loop that made the call.
-//! It can also leave seizures unanswered, and fail to read one event back or to list the streams.
+//! It can also leave seizures unanswered, fail to read one event back or to list the streams, and it counts how often jobs
+//! are looked at.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,6 +44,8 @@ pub(crate) struct Faulty {
     pub(crate) unlisted: AtomicBool,
     /// Reads of this event by its id fail, after so many more that do not.
     pub(crate) unreadable: Mutex<Option<(EventId, u32)>>,
+    /// Calls about jobs.
+    pub(crate) looks: AtomicU64,
 }
 
 impl Faulty {
@@ -56,6 +59,7 @@ impl Faulty {
             unread: AtomicU64::new(0),
             unlisted: AtomicBool::new(false),
             unreadable: Mutex::default(),
+            looks: AtomicU64::new(0),
         })
     }
 
@@ -142,6 +146,7 @@ impl Store for Faulty {
     }
 
     async fn jobs(&self, jobs: Jobs) -> Result<Vec<JobView>> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
         self.inner.jobs(jobs).await
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use laneway_core::limits::RESULT_BYTES_MAX;
@@ -10,6 +11,7 @@ use laneway_engine::ProcessorSettings;
 use laneway_engine::handler::{Done, LaneAnswer, LaneRun, OnFailure, Policy, Run};
 use laneway_engine::job::{BatchId, By, JobError, JobStatus, ListJobs, Results, Retried, Submit};
 
+use crate::faulty::Faulty;
 use crate::seam;
 use crate::world::{Answer, SOON, World, draft};
 
@@ -26,6 +28,21 @@ fn job(key: &str, data: &str) -> Submit {
 
 fn key_of(key: &str) -> By {
     By { caller: Some("ann@shop".to_owned()), idempotency_key: Some(key.to_owned().into()) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_a_job_looks_at_it_before_and_after_its_end_and_not_in_between() {
+    let before = world(OnFailure::Park).await;
+    // What was announced and nobody waited for is all that the store has to say to the next who waits.
+    before.settled(before.submit("k1", "ok").await).await;
+    before.engine.drain(SOON).await;
+    let store = Faulty::new(before.store.clone());
+    let world = World::through(store.clone(), before.store.clone(), before.env.clone());
+    world.process(ProcessorSettings::default()).await;
+    world.settled(world.submit("k1", "ok").await).await;
+    let looked = store.looks.load(Ordering::Relaxed);
+    world.settled(world.submit("k2", "ok").await).await;
+    assert_eq!(store.looks.load(Ordering::Relaxed) - looked, 2);
 }
 
 #[tokio::test(start_paused = true)]

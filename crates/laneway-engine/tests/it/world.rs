@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_core::{Draft, JobId, Key, Kind, Mode, Status, StreamSettings};
+use laneway_core::{Draft, JobId, Key, Kind, Mode, Status, Store, StreamSettings};
 use laneway_embedded::MemoryStore;
 use laneway_engine::handler::{LaneAnswer, LaneRun, Retry, Run};
 use laneway_engine::job::{JobStatus, Submit};
@@ -52,7 +52,12 @@ impl World {
     }
 
     fn on(store: Arc<MemoryStore>, env: Env) -> Self {
-        let stores = Stores { store: store.clone(), documents: store.clone(), wakeups: store.clone() };
+        Self::through(store.clone(), store, env)
+    }
+
+    /// The same through another store, which stands before it.
+    pub(crate) fn through(outer: Arc<dyn Store>, store: Arc<MemoryStore>, env: Env) -> Self {
+        let stores = Stores { store: outer, documents: store.clone(), wakeups: store.clone() };
         let (ran_by, ran) = mpsc::unbounded_channel();
         Self { engine: Engine::new(stores, env.clone()), store, env, ran, ran_by }
     }

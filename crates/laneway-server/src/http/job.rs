@@ -37,10 +37,11 @@ pub(super) async fn get(
     headers: HeaderMap,
 ) -> Result<Response> {
     let (id, wait) = (id_of(&id)?, prefer::wait(&headers)?);
-    if let Some(wait) = wait {
-        wait_for(&node, id, wait.0).await?;
-    }
-    jobs::settled(&node, id, wait).await
+    let job = match wait {
+        Some(wait) => wait_for(&node, id, wait.0).await?,
+        None => node.engine().jobs().get(id).await?,
+    };
+    jobs::settled(&node, job, wait).await
 }
 
 /// Asks for a job to be cancelled: 202 while it is, 200 with `Prefer: wait=N` when it has ended in time.
@@ -62,7 +63,8 @@ pub(super) async fn cancel(
     if let Some(wait) = wait
         && ends_within(&node, id, wait.0).await?
     {
-        return jobs::settled(&node, id, Some(wait)).await;
+        let job = node.engine().jobs().get(id).await?;
+        return jobs::settled(&node, job, Some(wait)).await;
     }
     let mut told = job_view::told(&node, id).await?;
     "cancelling".clone_into(&mut told.status);
@@ -109,8 +111,9 @@ pub(super) async fn retry(
     };
     if let Some(wait) = wait {
         let id = id_of(&receipt.id)?;
-        if wait_for(&node, id, wait.0).await?.status.is_settled() {
-            return jobs::settled(&node, id, Some(wait)).await;
+        let job = wait_for(&node, id, wait.0).await?;
+        if job.status.is_settled() {
+            return jobs::settled(&node, job, Some(wait)).await;
         }
     }
     Ok(jobs::accepted(receipt, wait))

@@ -1,7 +1,7 @@
 //! A job with everything that is known of it.
 
 use laneway::JobId;
-use laneway::engine::job::JobStatus;
+use laneway::engine::job::{Job, JobStatus};
 use laneway::engine::observe::JobStanding;
 use laneway_client::wire;
 
@@ -12,6 +12,11 @@ use crate::node::Node;
 /// A job as it stands now, with its result.
 pub(super) async fn told(node: &Node, id: JobId) -> Result<wire::Job> {
     Ok(job(node.engine().looker().job(id).await?))
+}
+
+/// The same of a job that was looked at just before.
+pub(super) async fn told_of(node: &Node, looked_at: Job) -> Result<wire::Job> {
+    Ok(job(node.engine().looker().standing_of(looked_at).await?))
 }
 
 /// A job as it goes over the wire.

@@ -6,10 +6,10 @@ use axum::http::header::{LOCATION, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use laneway::Mode;
 use laneway::core::store::Receipt;
-use laneway::engine::job::{By, JobError, Submissions, Submit, Submitted};
+use laneway::engine::job::{By, Job, JobError, Submissions, Submit, Submitted};
 use laneway::engine::log::AppendError;
-use laneway::{JobId, Mode};
 use laneway_client::wire::{self, JobDraft};
 
 use super::answer::Json;
@@ -79,7 +79,7 @@ pub(super) async fn submit(
     if wait.is_some() || !is_new {
         let job = wait_for(&node, submitted.id, wait.unwrap_or_default().0).await?;
         if job.status.is_settled() {
-            return settled(&node, submitted.id, wait).await;
+            return settled(&node, job, wait).await;
         }
     }
     Ok(accepted(receipt(&node, &stream, &submitted).await?, wait))
@@ -92,8 +92,8 @@ pub(super) fn by(headers: &HeaderMap) -> By {
 }
 
 /// A job has ended, or is parked, in time.
-pub(super) async fn settled(node: &Node, id: JobId, wait: Option<Wait>) -> Result<Response> {
-    let mut response = Json(job_view::told(node, id).await?).into_response();
+pub(super) async fn settled(node: &Node, job: Job, wait: Option<Wait>) -> Result<Response> {
+    let mut response = Json(job_view::told_of(node, job).await?).into_response();
     response.headers_mut().extend(wait.map(Wait::applied));
     Ok(response)
 }
