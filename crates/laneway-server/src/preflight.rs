@@ -14,6 +14,7 @@ use crate::settings::{Faults, Http, Processor, ProcessorHandler, Settings};
 /// All that is wrong, at once.
 pub(crate) fn check(settings: &Settings) -> Result<(), Faults> {
     let mut faults = http(&settings.http);
+    faults.extend(settings.webhook.rules().err().map(|error| error.to_string()));
     faults.extend(settings.processors.iter().filter_map(handler));
     if faults.is_empty() { Ok(()) } else { Err(Faults(faults)) }
 }
