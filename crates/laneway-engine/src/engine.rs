@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use self::processing::Running;
 pub use self::processing::{ProcessorView, Registration};
+use crate::cluster::{Cluster, Keeper, Membership, NodeSettings, NodeToken};
 use crate::job::Jobs;
 use crate::lane::Operator;
 use crate::log::{Catalogue, CatalogueError, Producer};
@@ -47,8 +48,12 @@ pub struct Engine {
     nearby: Nearby,
     schedules: Schedules,
     upkeep: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    /// Keeps this node in the cluster until it owns nothing any more.
+    keeping: Arc<Mutex<Option<JoinHandle<()>>>>,
     /// Accused lanes run one at a time, whatever their processor (contract 1.5).
     alone: Arc<Semaphore>,
+    /// Its place in the cluster; nothing on a store that nobody else can open.
+    membership: Option<Arc<Membership>>,
 }
 
 /// Why something could not be defined or started.
@@ -76,8 +81,19 @@ fn faults(refusals: &[Refusal]) -> String {
 }
 
 impl Engine {
-    /// An engine on these stores. Runs nothing yet.
+    /// An engine on these stores, which nobody else uses. Runs nothing yet.
     pub fn new(stores: Stores, env: Env) -> Self {
+        Self::with(stores, env, None)
+    }
+
+    /// An engine that is one of several nodes on these stores. Runs nothing yet; it joins with
+    /// [`start_upkeep`](Self::start_upkeep).
+    pub fn in_cluster(stores: Stores, env: Env, node: NodeSettings) -> Result<Self, DefineError> {
+        node.check().map_err(DefineError::Settings)?;
+        Ok(Self::with(stores, env, Some(Membership::new(node))))
+    }
+
+    fn with(stores: Stores, env: Env, membership: Option<Arc<Membership>>) -> Self {
         introduce();
         let stores = Stores { store: Arc::new(Metered::new(stores.store, env.clone())), ..stores };
         let catalogue = Arc::new(Catalogue::new(Arc::clone(&stores.store)));
@@ -111,8 +127,20 @@ impl Engine {
             nearby,
             schedules,
             upkeep: Arc::default(),
+            keeping: Arc::default(),
             alone: Arc::new(Semaphore::new(1)),
+            membership,
         }
+    }
+
+    /// The cluster, as any node sees it.
+    pub fn cluster(&self) -> Cluster {
+        Cluster::new(self.stores.clone(), Arc::clone(&self.catalogue))
+    }
+
+    /// This node's token while it is in a cluster.
+    pub fn node(&self) -> Option<NodeToken> {
+        self.membership.as_ref()?.node()
     }
 
     /// Where events are appended.
@@ -203,7 +231,8 @@ impl Engine {
         &self.schedules
     }
 
-    /// Begins to remove what retention allows and to fire what is scheduled, until the engine is drained.
+    /// Begins to take part in the cluster, to remove what retention allows and to fire what is scheduled, until the engine is
+    /// drained.
     pub fn start_upkeep(&self) {
         let (store, catalogue) = (Arc::clone(&self.stores.store), Arc::clone(&self.catalogue));
         let mut upkeep = self.upkeep.lock();
@@ -213,7 +242,20 @@ impl Engine {
             let firing = move || schedules.clone().keep_firing();
             upkeep.push(self.env.spawn(kept_running(self.env.clone(), "retention", retention)));
             upkeep.push(self.env.spawn(kept_running(self.env.clone(), "schedules", firing)));
+            *self.keeping.lock() = self.membership.as_ref().map(|membership| self.keep(membership));
         }
+    }
+
+    fn keep(&self, membership: &Arc<Membership>) -> JoinHandle<()> {
+        let keeper = Arc::new(Keeper {
+            env: self.env.clone(),
+            documents: Arc::clone(&self.stores.documents),
+            catalogue: Arc::clone(&self.catalogue),
+            membership: Arc::clone(membership),
+            seats: Arc::new(self.running.clone()),
+        });
+        let keeping = move || Arc::clone(&keeper).keep();
+        self.env.spawn(kept_running(self.env.clone(), "cluster", keeping))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`log`] (drafts become events), [`dispatch`] (a seat's owner reads them in order), [`lane`] (which may
 //! run), [`handler`] (what user code is given and answers), `commit` (what came of it is settled in one step), [`job`]
-//! (the submitter's view). Beside the way: [`upkeep`] (retention, schedules), [`observe`] (why something waits), [`service`] (time, chance, tasks). [`engine`] puts them together.
+//! (the submitter's view). Beside the way: [`upkeep`] (retention, schedules), [`cluster`] (which node owns what), [`observe`] (why something waits), [`service`] (time, chance, tasks). [`engine`] puts them together.
 //!
 //! The engine handles bytes. It knows no store, no format and no wire.
 
@@ -19,6 +19,8 @@ mod commit;
 pub mod job;
 
 pub mod upkeep;
+
+pub mod cluster;
 
 pub mod observe;
 pub mod service;

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use laneway_core::{Seat, Shard, Store, Wakeups};
+use laneway_core::{Documents, Seat, Shard, Store, Wakeups};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tracing::Instrument;
 
 use super::seat::{Finished, RunNo};
 use super::turns::NewRun;
+use crate::cluster::Standing;
 use crate::commit::{Prepared, prepare};
 use crate::handler::{
     Carrying, Demand, Failure, Handler, LaneAnswer, Retry, Run, StateChange, WhenDurable, Workers, call,
@@ -24,6 +25,7 @@ use crate::service::{Env, Now, contained};
 pub(crate) struct Ground {
     pub(crate) env: Env,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) documents: Arc<dyn Documents>,
     pub(crate) wakeups: Arc<dyn Wakeups>,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) handler: Arc<dyn Handler>,
@@ -40,6 +42,10 @@ pub(crate) struct Ground {
     pub(crate) nearby: Nearby,
     /// A free place is one that somebody asked for, and used up by a run: remote workers claim as many as they want.
     pub(crate) demand: Option<Demand>,
+    /// Whether others believe this node alive.
+    pub(crate) standing: Standing,
+    /// How long runs may go on when their seat is to move to another node.
+    pub(crate) grace: Duration,
 }
 
 /// Where a seat learns of runs that are over.

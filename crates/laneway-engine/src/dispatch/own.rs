@@ -6,17 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::store::{Append, LaneSelect, LaneView, Lanes, Owner, Query, Resume, Rows, Seize};
-use laneway_core::{BlockKind, Nonce, Partition, Result, Seat as SeatId, StoreError, StreamInfo};
+use laneway_core::store::{Append, LaneSelect, LaneView, Lanes, Owner, Progress, Query, Resume, Rows, Seize};
+use laneway_core::{BlockKind, Nonce, Partition, Result, Seat as SeatId, StoreError, StreamInfo, Topic};
 use tokio::sync::watch;
 
 use super::carry::Ground;
 use super::run::{Ended, Order, run};
 use super::seat::{Names, Seat};
 use super::settings::ProcessorSettings;
+use crate::cluster::{NodeToken, Standing};
 use crate::lane::{Records, is_held_up};
 use crate::observe::{Report, report};
-use crate::service::contained;
+use crate::service::{contained, hint};
 
 /// Wait before a seat that was lost, or could not be had, is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -33,7 +34,11 @@ pub(crate) async fn own(
     mut order: watch::Receiver<Order>,
 ) {
     loop {
-        if order.has_changed().is_err() || *order.borrow() != Order::Run {
+        // Without an engine nobody could ever tell it to run again.
+        let Ok(order_now) = order.wait_for(|order| *order != Order::Rest).await.map(|order| *order) else {
+            return;
+        };
+        if order_now != Order::Run {
             return;
         }
         let ownership = async {
@@ -47,7 +52,20 @@ pub(crate) async fn own(
         };
         let ended = Box::pin(contained("seat", ownership)).await.unwrap_or_else(Ended::Faulty);
         match ended {
-            Ended::Drained => return,
+            Ended::Drained => {
+                announce(&ground, seat).await;
+                continue;
+            }
+            Ended::HeldUp => {
+                tracing::warn!(%seat, "a run did not stop in time: its seat moves without it");
+                give_up(&ground, seat).await;
+                announce(&ground, seat).await;
+                continue;
+            }
+            Ended::Unleased => {
+                tracing::warn!(%seat, "a seat is dropped: this node has no lease to rely on");
+                continue;
+            }
             Ended::Restart => continue,
             Ended::Lost(StoreError::NotFound { what }) => {
                 tracing::info!(%seat, what, "a seat is no more");
@@ -122,6 +140,7 @@ async fn take(
     names: Names,
 ) -> Result<Seat> {
     let resume = seize(ground, id).await?;
+    tracing::debug!(seat = %id, term = %resume.progress.fence.term, "a seat was taken");
     let was_clean = resume.progress.clean;
     let (records, ahead) = records(ground, id).await?;
     let mut seat = Seat::new(id, Arc::clone(settings), stream, names, resume, records);
@@ -145,13 +164,31 @@ async fn take(
     Ok(seat)
 }
 
+/// Takes the seat as soon as this node has a lease and nobody who lives owns it.
 async fn seize(ground: &Ground, seat: SeatId) -> Result<Resume> {
-    let nonce = ground.env.nonce();
-    let node = Bytes::from_static(b"node");
+    let mut seen = 0;
     loop {
-        let expect = owner_of(ground, seat).await?;
+        let node = ground.standing.granted(&ground.env).await.node;
+        let progress = progress_of(ground, seat).await?;
+        if is_free(ground, &progress, node).await? {
+            return seize_as(ground, seat, &progress, node.bytes()).await;
+        }
+        // Its owner is about to hand it over, or its lease about to end.
+        tokio::select! {
+            biased;
+            point = hint(&ground.env, &*ground.wakeups, Topic::Seat(seat), seen) => seen = point,
+            () = ground.env.sleep(TRY_AGAIN) => {}
+        }
+    }
+}
+
+async fn seize_as(ground: &Ground, seat: SeatId, from: &Progress, node: Bytes) -> Result<Resume> {
+    let nonce = ground.env.nonce();
+    let nobody = from.fence.term.0 == 0 && from.fence.nonce == Nonce(0);
+    let expect = (!nobody).then_some(Owner { term: from.fence.term, nonce: from.fence.nonce });
+    loop {
         let incarnation = ground.store.about().incarnation;
-        let seize = Seize { seat, incarnation, expect, nonce, node: node.clone() };
+        let seize = Seize { seat, incarnation, expect: expect.clone(), nonce, node: node.clone() };
         match ground.store.seize(seize).await {
             Err(StoreError::Adopt { shard, stored, .. }) => ground.catalogue.adopt(shard, stored).await?,
             answer => return answer,
@@ -159,15 +196,51 @@ async fn seize(ground: &Ground, seat: SeatId) -> Result<Resume> {
     }
 }
 
-async fn owner_of(ground: &Ground, seat: SeatId) -> Result<Option<Owner>> {
+/// Whether a seat may be taken by this node. The document is asked for itself: a node that joined a moment ago is in no
+/// list yet.
+async fn is_free(ground: &Ground, progress: &Progress, node: NodeToken) -> Result<bool> {
+    if matches!(ground.standing, Standing::Alone) || progress.clean || progress.fence.term.0 == 0 {
+        return Ok(true);
+    }
+    match NodeToken::of_bytes(&progress.node) {
+        Some(owner) if owner != node => Ok(!owner.lives(&*ground.documents).await?),
+        Some(_) | None => Ok(true),
+    }
+}
+
+/// Lets go of a seat that could not be handed over in good order: it is taken from ourselves for nobody, so that whatever
+/// still runs here is fenced, and the next owner need not wait for our lease to end.
+async fn give_up(ground: &Ground, seat: SeatId) {
+    let given_up = async {
+        let progress = progress_of(ground, seat).await?;
+        let ours = ground.standing.grant(ground.env.steady()).map(|grant| grant.node.bytes());
+        if ours == Some(progress.node.clone()) {
+            seize_as(ground, seat, &progress, Bytes::new()).await?;
+        }
+        Ok::<(), StoreError>(())
+    };
+    if let Err(error) = given_up.await {
+        tracing::warn!(%seat, %error, "a seat could not be given up: it is free when this node's lease ends");
+    }
+}
+
+/// Whoever is to have the seat need not wait until it looks.
+async fn announce(ground: &Ground, seat: SeatId) {
+    if matches!(ground.standing, Standing::Alone) {
+        return;
+    }
+    if let Err(error) = ground.wakeups.announce(Topic::Seat(seat)).await {
+        tracing::debug!(%seat, %error, "nobody was told that a seat is free; they look by themselves");
+    }
+}
+
+async fn progress_of(ground: &Ground, seat: SeatId) -> Result<Progress> {
     let Rows::Seats(_, seats) = ground.store.query(Query::Seats(seat.shard)).await? else {
         return Err(StoreError::Corrupt { what: "the store answered another list than seats".to_owned() });
     };
     let found = seats.into_iter().find(|view| view.processor == seat.processor);
     let found = found.ok_or_else(|| StoreError::NotFound { what: format!("seat {seat}") })?;
-    let fence = found.progress.fence;
-    let nobody = fence.term.0 == 0 && fence.nonce == Nonce(0);
-    Ok((!nobody).then_some(Owner { term: fence.term, nonce: fence.nonce }))
+    Ok(found.progress)
 }
 
 /// The names of all lanes that have a record, unless they are too many, and those among them that are ahead.

@@ -397,11 +397,7 @@ impl Seat {
     fn reset(&mut self, reset: Reset) -> Verdict {
         self.stage = Stage::Resetting;
         if !self.runs.is_empty() || !self.settling.is_empty() {
-            // Whoever was asked to stop for another reason ends by that one.
-            for lane in self.runs.values_mut().flat_map(|active| &mut active.lanes) {
-                lane.stop = lane.stop.or(Some(Stop::Reset));
-            }
-            self.stop_all();
+            self.take_back_runs();
             return Verdict::PutOff(Until::Quiet);
         }
         self.gathering.reset(reset);

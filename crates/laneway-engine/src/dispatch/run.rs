@@ -35,6 +35,8 @@ const FORWARD_AGAIN_MAX: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// What a turn of the loop takes of the time that a task may keep its thread, in the runtime's units (128 in all).
 const TURN_COST: u32 = 8;
+/// How long runs may take to stop when their seat is to move.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// How often dead letters are counted while there are any; the store looks at all of them.
 const COUNT_EVERY: Duration = Duration::from_secs(600);
 /// How often it is looked whether the calendar was put forward to where something is due.
@@ -47,6 +49,10 @@ pub(crate) enum Ended {
     Drained,
     /// Somebody else owns it now, or the store refuses it.
     Lost(StoreError),
+    /// It is to move, and a run did not stop when it was asked to.
+    HeldUp,
+    /// Others may believe this node dead: nothing of it may start or commit.
+    Unleased,
     /// It is ours and must be seized anew.
     Restart,
     /// By a fault of its own: what was in memory cannot be trusted, so it is seized anew.
@@ -57,7 +63,11 @@ pub(crate) enum Ended {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     Run,
+    /// Another node is to have it, or nobody knows yet who: hand it over and wait.
+    Rest,
+    /// End for good once nothing runs.
     Drain,
+    /// End at once.
     Stop,
 }
 
@@ -110,6 +120,8 @@ struct Loop {
     /// An accused lane runs, or is about to.
     alone: Option<OwnedSemaphorePermit>,
     asking_alone: Option<BoxFuture<'static, OwnedSemaphorePermit>>,
+    /// When its runs are asked to stop, because it is to move.
+    rest_by: Option<Steady>,
 }
 
 /// Runs a seat until it ends.
@@ -154,6 +166,7 @@ pub(crate) async fn run(ground: Arc<Ground>, seat: Seat, mut order: watch::Recei
         asking_place: None,
         alone: None,
         asking_alone: None,
+        rest_by: None,
     };
     this.turn_until_ended(&mut order).await
 }
@@ -199,10 +212,16 @@ impl Loop {
             if order.has_changed().is_err() {
                 return Ended::Drained;
             }
-            match *order.borrow() {
+            // A process that was stopped finds its timers late: what it starts or commits is checked here, and nowhere later.
+            if self.ground.standing.grant(now.steady).is_none() {
+                return Ended::Unleased;
+            }
+            let order_now = *order.borrow();
+            match order_now {
                 Order::Stop => return Ended::Drained,
                 Order::Drain => self.seat.drain(),
-                Order::Run => {}
+                Order::Rest if self.rest(now.steady) => return Ended::HeldUp,
+                Order::Rest | Order::Run => {}
             }
             self.act(now);
             // A seat that always has something to do answers too.
@@ -221,6 +240,16 @@ impl Loop {
             // thread, and the workers who are to carry out its runs would wait for ever.
             self.ground.env.let_others_run(TURN_COST).await;
         }
+    }
+
+    /// Hands the seat over: lets runs finish, and after a while asks them to stop. Answers whether one did not.
+    fn rest(&mut self, now: Steady) -> bool {
+        self.seat.drain();
+        let by = *self.rest_by.get_or_insert(now.after(self.ground.grace));
+        if by <= now {
+            self.seat.take_back_runs();
+        }
+        by.after(STOP_WITHIN) <= now
     }
 
     /// Does everything that can be done now.
@@ -355,7 +384,9 @@ impl Loop {
         let long = self.seat.next_long_run().filter(|_| self.commit.is_none());
         let batch = self.seat.next_by_batch(now);
         let forward = self.forward_after.map(|at| at.max(self.read_after));
-        let times = [promote, due, expiry, read, long, rate, batch, forward];
+        let lease = self.ground.standing.grant(now.steady).map(|grant| grant.until);
+        let rest = self.rest_by.map(|by| if by <= now.steady { by.after(STOP_WITHIN) } else { by });
+        let times = [promote, due, expiry, read, long, rate, batch, forward, lease, rest];
         times.into_iter().flatten().fold(self.look_at, Steady::min)
     }
 

@@ -206,8 +206,8 @@ pub(crate) enum Stop {
     Supersede(EventId),
     /// Another lane of its run was stopped: it has no attempt of its own.
     Beside,
-    /// The processor begins anew: nor has it then.
-    Reset,
+    /// The processor begins anew, or the seat is to move: nor has it then.
+    GiveBack,
 }
 
 impl ActiveLane {

@@ -182,12 +182,14 @@ impl Seat {
             (Some(Stop::Cancel(id)), _) if id != failing.event.id => {
                 return self.cancel_behind(active.turn, id, done > 0, now);
             }
-            (Some(Stop::Beside | Stop::Reset), _) if done == 0 => return self.give_back(&active.turn, now),
-            (Some(Stop::Beside | Stop::Reset), _) => return self.finish_lane(active.turn),
+            (Some(Stop::Beside | Stop::GiveBack), _) if done == 0 => {
+                return self.give_back(&active.turn, now);
+            }
+            (Some(Stop::Beside | Stop::GiveBack), _) => return self.finish_lane(active.turn),
             (Some(stop), _) => {
                 let end = match stop {
                     Stop::Supersede(winner) => End::superseded(winner),
-                    Stop::Cancel(_) | Stop::Beside | Stop::Reset => {
+                    Stop::Cancel(_) | Stop::Beside | Stop::GiveBack => {
                         End::new(Terminal::Cancelled, "cancelled while running")
                     }
                 };

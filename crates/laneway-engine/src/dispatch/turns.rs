@@ -303,6 +303,15 @@ impl Seat {
         oldest.map(|active| active.since.steady.after(LONG_RUN))
     }
 
+    /// Asks every run to stop and gives its events back: they had no attempt.
+    pub(super) fn take_back_runs(&mut self) {
+        // Whoever was asked to stop for another reason ends by that one.
+        for lane in self.runs.values_mut().flat_map(|active| &mut active.lanes) {
+            lane.stop = lane.stop.or(Some(Stop::GiveBack));
+        }
+        self.stop_all();
+    }
+
     /// Asks every run to stop: the seat is lost, or its drain has taken too long.
     pub(crate) fn stop_all(&self) {
         self.runs.values().for_each(|active| active.canceller.cancel());

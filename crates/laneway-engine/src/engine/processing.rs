@@ -3,7 +3,7 @@
 //! A name is taken from the moment somebody begins to start or stop it until that is over, so that two callers cannot
 //! start one processor twice, and one that is being stopped is not started over its own end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::{DefineError, Engine};
+use crate::cluster::{Abilities, NodeToken, Plan, Standing};
 use crate::dispatch::{Ground, Names, Order, ProcessorSettings, SettingsError, StoredProcessor, own};
 use crate::handler::{Desk, Handler, Workers};
 use crate::log::CatalogueError;
@@ -60,6 +61,9 @@ pub struct ProcessorView {
 /// The processors that run on this node. `None` while one is being started or stopped.
 #[derive(Clone, Default)]
 pub(super) struct Running(Arc<Mutex<BTreeMap<String, Option<Processing>>>>);
+
+/// How long ago remote workers may have asked for a processor's events for it to count as wanted here.
+const ASKED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A processor that runs on this node.
 struct Processing {
@@ -112,6 +116,49 @@ impl Running {
     fn take(&self, name: &str) -> Option<(Reserved, Processing)> {
         let processing = self.0.lock().get_mut(name)?.take()?;
         Some((Reserved { running: self.clone(), name: name.to_owned() }, processing))
+    }
+}
+
+impl Abilities for Running {
+    fn abilities(&self) -> (BTreeSet<ProcessorId>, BTreeSet<ProcessorId>) {
+        let running = self.0.lock();
+        let here = || running.values().flatten();
+        let runs = here().map(|processing| processing.id).collect();
+        let asked = here().filter(|processing| processing.is_asked_for()).map(|processing| processing.id);
+        (runs, asked.collect())
+    }
+
+    fn follow(&self, plan: &Plan, node: NodeToken) {
+        self.order(
+            |processor, partition| {
+                if plan.node_of(processor, partition) == Some(node) { Order::Run } else { Order::Rest }
+            },
+        );
+    }
+
+    fn rest(&self) {
+        self.order(|_, _| Order::Rest);
+    }
+}
+
+impl Running {
+    /// Orders every seat of this node to do this. What is being stopped is not among them.
+    fn order(&self, order_of: impl Fn(ProcessorId, Partition) -> Order) {
+        for processing in self.0.lock().values().flatten() {
+            for (partition, sender) in (0..).map(Partition).zip(&processing.orders) {
+                let order = order_of(processing.id, partition);
+                sender.send_if_modified(|known| std::mem::replace(known, order) != order);
+            }
+        }
+    }
+}
+
+impl Processing {
+    fn is_asked_for(&self) -> bool {
+        match &self.work {
+            Work::Handler(_) => false,
+            Work::Desk(desk) => desk.was_asked_within(ASKED_WITHIN),
+        }
     }
 }
 
@@ -272,10 +319,22 @@ impl Engine {
     /// Nothing is lost: what did not finish runs again at the next start.
     pub async fn drain(&self, within: Duration) {
         self.upkeep.lock().drain(..).for_each(|task| task.abort());
+        if let Some(membership) = &self.membership {
+            membership.leave();
+        }
         let names = self.running.names();
         let taken: Vec<_> = names.iter().filter_map(|name| self.running.take(name)).collect();
         let (_reserved, running): (Vec<_>, Vec<_>) = taken.into_iter().unzip();
         self.end(running, within).await;
+        // The lease was needed until here.
+        if let Some(keeping) = self.keeping.lock().take() {
+            keeping.abort();
+        }
+        if let Some(membership) = &self.membership
+            && let Err(error) = membership.depart(&*self.stores.documents).await
+        {
+            tracing::warn!(%error, "the cluster was not told that this node goes: others wait for its lease to end");
+        }
     }
 
     async fn end(&self, running: Vec<Processing>, within: Duration) {
@@ -349,6 +408,7 @@ impl Engine {
         let ground_of = |partition| Ground {
             env: self.env.clone(),
             store: Arc::clone(&self.stores.store),
+            documents: Arc::clone(&self.stores.documents),
             wakeups: Arc::clone(&self.stores.wakeups),
             catalogue: Arc::clone(&self.catalogue),
             handler: Arc::clone(&handler),
@@ -361,7 +421,11 @@ impl Engine {
             meters: Meters::new(&stream, &name, partition),
             nearby: self.nearby.clone(),
             demand: demand.clone(),
+            standing: self.membership.as_ref().map_or(Standing::Alone, |membership| membership.standing()),
+            grace: self.membership.as_ref().map_or(Duration::ZERO, |membership| membership.settings.grace),
         };
+        // In a cluster the plan says which seats are ours.
+        let at_first = if self.membership.is_some() { Order::Rest } else { Order::Run };
         let system = match self.catalogue.stream(SYSTEM_STREAM).await {
             Ok(system) => Some(system.id),
             // Nobody wants reports. Any other error would end them for good without a word.
@@ -376,7 +440,7 @@ impl Engine {
         let settings = Arc::new(settings.clone());
         let (orders, seats) = (0..info.settings.partitions)
             .map(|partition| {
-                let (order, orders) = watch::channel(Order::Run);
+                let (order, orders) = watch::channel(at_first);
                 let seat = Seat { shard: info.shard(Partition(partition)), processor };
                 let (ground, settings) = (Arc::new(ground_of(partition)), Arc::clone(&settings));
                 (order, self.env.spawn(own(ground, seat, settings, Arc::clone(&info), names.clone(), orders)))
@@ -384,6 +448,9 @@ impl Engine {
             .unzip();
         self.nearby.runs(processor, places_here);
         reserved.runs(Processing { id: processor, orders, seats, work });
+        if let Some(membership) = &self.membership {
+            membership.look_again();
+        }
         Ok(())
     }
 }

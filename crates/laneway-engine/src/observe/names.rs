@@ -155,6 +155,30 @@ pub(super) const FAULTS: Metric = Metric {
     labels: &["part"],
     help: "Parts of the engine that came to a bad end and were begun again: run, seat, retention or schedules.",
 };
+pub(super) const NODES: Metric = Metric {
+    name: "laneway_nodes",
+    kind: MetricKind::Gauge,
+    labels: &[],
+    help: "Nodes of the cluster that this node knows; on a store that only one process can open there is no cluster.",
+};
+pub(super) const LEADER: Metric = Metric {
+    name: "laneway_leader",
+    kind: MetricKind::Gauge,
+    labels: &[],
+    help: "1 while this node leads the cluster, else 0.",
+};
+pub(super) const LEASES_LOST: Metric = Metric {
+    name: "laneway_lease_lost_total",
+    kind: MetricKind::Counter,
+    labels: &[],
+    help: "How often this node lost its lease, dropped everything it had and joined the cluster again.",
+};
+pub(super) const REBALANCES: Metric = Metric {
+    name: "laneway_rebalances_total",
+    kind: MetricKind::Counter,
+    labels: &[],
+    help: "Plans that this node made as leader because nodes or processors came or went.",
+};
 pub(super) const BUILD_INFO: Metric = Metric {
     name: "laneway_build_info",
     kind: MetricKind::Gauge,
@@ -182,6 +206,10 @@ pub const METRICS: &[Metric] = &[
     STORE_OP,
     STORE_ERRORS,
     FAULTS,
+    NODES,
+    LEADER,
+    LEASES_LOST,
+    REBALANCES,
     BUILD_INFO,
 ];
 
@@ -200,6 +228,22 @@ pub(crate) fn introduce() {
 /// A part of the engine came to a bad end.
 pub(crate) fn count_fault(part: &str) {
     FAULTS.counter(&[part]).increment(1);
+}
+
+/// How the cluster stands.
+pub(crate) fn show_cluster(nodes: usize, leads: bool) {
+    NODES.gauge(&[]).set(nodes as f64);
+    LEADER.gauge(&[]).set(f64::from(u8::from(leads)));
+}
+
+/// This node was believed dead.
+pub(crate) fn count_lost_lease() {
+    LEASES_LOST.counter(&[]).increment(1);
+}
+
+/// A plan was made.
+pub(crate) fn count_rebalance() {
+    REBALANCES.counter(&[]).increment(1);
 }
 
 impl Metric {

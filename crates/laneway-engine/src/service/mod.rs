@@ -3,6 +3,7 @@
 mod alarm;
 mod contain;
 mod env;
+mod fields;
 mod hint;
 mod paused;
 
@@ -11,5 +12,6 @@ pub use contain::panic_words;
 pub(crate) use contain::{contained, kept_running};
 pub(crate) use env::Now;
 pub use env::{Env, Mortal};
+pub(crate) use fields::{Fields, Malformed, Reader};
 pub(crate) use hint::hint;
 pub use paused::TokioClock;

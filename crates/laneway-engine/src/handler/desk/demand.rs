@@ -33,6 +33,7 @@ impl<'a> Asked<'a> {
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
         self.inner.asks(|asked| asked - self.lanes);
+        *self.inner.asked_until.lock() = Some(self.inner.env.steady());
     }
 }
 

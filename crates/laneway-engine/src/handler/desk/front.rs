@@ -37,6 +37,8 @@ pub(super) struct Inner {
     pub(super) news: Notify,
     /// Lanes that workers ask for at this moment.
     pub(super) asked: Mutex<usize>,
+    /// When the last call of a worker ended that asked for lanes.
+    pub(super) asked_until: Mutex<Option<Steady>>,
     pub(super) demand: Demand,
     pub(super) places: Arc<Semaphore>,
     pub(super) claims_max: usize,
@@ -52,6 +54,7 @@ impl Desk {
             settled: Mutex::default(),
             news: Notify::new(),
             asked: Mutex::default(),
+            asked_until: Mutex::default(),
             demand: Demand::default(),
             places: Arc::new(Semaphore::new(0)),
             claims_max,
@@ -65,6 +68,13 @@ impl Desk {
 
     pub(crate) fn demand(&self) -> Demand {
         self.inner.demand.clone()
+    }
+
+    /// Whether a worker asks for lanes, or did so not longer ago than this.
+    pub(crate) fn was_asked_within(&self, period: Duration) -> bool {
+        let now = self.inner.env.steady();
+        let lately = || self.inner.asked_until.lock().is_some_and(|until| now.since(until) <= period);
+        *self.inner.asked.lock() > 0 || lately()
     }
 
     /// Whether workers have as many lanes as they may.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use laneway_core::{Bytes, Headers, Key, Kind, Timestamp};
 
 use super::definition::{CatchUp, Firing, Overlap, Schedule, Spec};
+use crate::service::{Fields, Malformed, Reader};
 
 const VERSION: u8 = 1;
 const NANOS_PER_SECOND: u32 = 1_000_000_000;
@@ -30,34 +31,40 @@ pub enum DecodeError {
     },
 }
 
+impl From<Malformed> for DecodeError {
+    fn from(Malformed { field }: Malformed) -> Self {
+        Self::Malformed { field }
+    }
+}
+
 impl Schedule {
     /// The bytes to store.
     pub fn encode(&self) -> Bytes {
-        let mut out = vec![VERSION];
-        put_bytes(&mut out, self.name.as_bytes());
+        let mut out = Fields::new(VERSION);
+        out.bytes(self.name.as_bytes());
         put_spec(&mut out, &self.spec);
-        out.push(match self.overlap {
+        out.byte(match self.overlap {
             Overlap::Allow => 0,
             Overlap::Skip => 1,
             Overlap::Queue => 2,
         });
         match self.catch_up {
-            CatchUp::None => out.push(0),
-            CatchUp::Last => out.push(1),
+            CatchUp::None => out.byte(0),
+            CatchUp::Last => out.byte(1),
             CatchUp::All { max } => {
-                out.push(2);
-                out.extend_from_slice(&max.to_le_bytes());
+                out.byte(2);
+                out.u32(max);
             }
         }
-        out.push(u8::from(self.paused));
-        out.extend_from_slice(&self.since.0.to_le_bytes());
-        put_bytes(&mut out, self.firing.stream.as_bytes());
-        put_optional(&mut out, self.firing.key.as_ref().map(Key::as_ref));
-        put_bytes(&mut out, self.firing.kind.bytes());
-        put_bytes(&mut out, &self.firing.data);
-        put_bytes(&mut out, self.firing.headers.bytes());
-        put_optional(&mut out, self.firing.processor.as_deref().map(str::as_bytes));
-        Bytes::from(out)
+        out.flag(self.paused);
+        out.u64(self.since.0);
+        out.bytes(self.firing.stream.as_bytes());
+        out.optional(self.firing.key.as_ref().map(Key::as_ref));
+        out.bytes(self.firing.kind.bytes());
+        out.bytes(&self.firing.data);
+        out.bytes(self.firing.headers.bytes());
+        out.optional(self.firing.processor.as_deref().map(str::as_bytes));
+        out.finish()
     }
 
     /// Reads what [`Schedule::encode`] wrote.
@@ -65,153 +72,89 @@ impl Schedule {
     /// # Errors
     /// When the bytes are anything else.
     pub fn decode(bytes: Bytes) -> Result<Self, DecodeError> {
-        let mut from = Reader { rest: bytes, field: "version" };
+        let mut from = Reader::new(bytes);
         let version = from.byte("version")?;
         if version > VERSION {
             return Err(DecodeError::Newer { version });
         }
         if version != VERSION {
-            return Err(from.malformed());
+            return Err(from.malformed().into());
         }
         let schedule = Self {
             name: from.text("name")?,
-            spec: from.spec()?,
-            overlap: from.overlap()?,
-            catch_up: from.catch_up()?,
+            spec: spec(&mut from)?,
+            overlap: overlap(&mut from)?,
+            catch_up: catch_up(&mut from)?,
             paused: from.flag("paused")?,
             since: Timestamp(from.u64("since")?),
-            firing: from.firing()?,
+            firing: firing(&mut from)?,
         };
-        if from.rest.is_empty() { Ok(schedule) } else { Err(DecodeError::Malformed { field: "end" }) }
+        from.end()?;
+        Ok(schedule)
     }
 }
 
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-    out.extend_from_slice(bytes);
-}
-
-fn put_optional(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
-    out.push(u8::from(bytes.is_some()));
-    if let Some(bytes) = bytes {
-        put_bytes(out, bytes);
-    }
-}
-
-fn put_spec(out: &mut Vec<u8>, spec: &Spec) {
+fn put_spec(out: &mut Fields, spec: &Spec) {
     match spec {
         Spec::Every { length, anchor } => {
-            out.push(0);
-            out.extend_from_slice(&length.as_secs().to_le_bytes());
-            out.extend_from_slice(&length.subsec_nanos().to_le_bytes());
-            out.extend_from_slice(&anchor.0.to_le_bytes());
+            out.byte(0);
+            out.u64(length.as_secs());
+            out.u32(length.subsec_nanos());
+            out.u64(anchor.0);
         }
         Spec::Cron { expression, zone } => {
-            out.push(1);
-            put_bytes(out, expression.as_bytes());
-            put_bytes(out, zone.as_bytes());
+            out.byte(1);
+            out.bytes(expression.as_bytes());
+            out.bytes(zone.as_bytes());
         }
     }
 }
 
-/// Reads from the front of shared bytes; slices share them.
-struct Reader {
-    rest: Bytes,
-    /// What is being read, for the error.
-    field: &'static str,
-}
-
-impl Reader {
-    fn malformed(&self) -> DecodeError {
-        DecodeError::Malformed { field: self.field }
-    }
-
-    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
-        self.field = field;
-        let array = *self.rest.first_chunk::<N>().ok_or(self.malformed())?;
-        let _ = self.rest.split_to(N);
-        Ok(array)
-    }
-
-    fn byte(&mut self, field: &'static str) -> Result<u8, DecodeError> {
-        self.array::<1>(field).map(|[byte]| byte)
-    }
-
-    fn u32(&mut self, field: &'static str) -> Result<u32, DecodeError> {
-        self.array(field).map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self, field: &'static str) -> Result<u64, DecodeError> {
-        self.array(field).map(u64::from_le_bytes)
-    }
-
-    fn flag(&mut self, field: &'static str) -> Result<bool, DecodeError> {
-        match self.byte(field)? {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => Err(self.malformed()),
-        }
-    }
-
-    fn bytes(&mut self, field: &'static str) -> Result<Bytes, DecodeError> {
-        let length = self.u64(field)?;
-        let length = usize::try_from(length).ok().filter(|length| *length <= self.rest.len());
-        Ok(self.rest.split_to(length.ok_or(self.malformed())?))
-    }
-
-    fn text(&mut self, field: &'static str) -> Result<String, DecodeError> {
-        String::from_utf8(self.bytes(field)?.into()).map_err(|_| self.malformed())
-    }
-
-    fn spec(&mut self) -> Result<Spec, DecodeError> {
-        match self.byte("spec")? {
-            0 => {
-                let (seconds, nanos) = (self.u64("length")?, self.u32("length")?);
-                if nanos >= NANOS_PER_SECOND {
-                    return Err(self.malformed());
-                }
-                Ok(Spec::Every {
-                    length: Duration::new(seconds, nanos),
-                    anchor: Timestamp(self.u64("anchor")?),
-                })
+fn spec(from: &mut Reader) -> Result<Spec, Malformed> {
+    match from.byte("spec")? {
+        0 => {
+            let (seconds, nanos) = (from.u64("length")?, from.u32("length")?);
+            if nanos >= NANOS_PER_SECOND {
+                return Err(from.malformed());
             }
-            1 => Ok(Spec::Cron { expression: self.text("expression")?, zone: self.text("zone")? }),
-            _ => Err(self.malformed()),
+            Ok(Spec::Every { length: Duration::new(seconds, nanos), anchor: Timestamp(from.u64("anchor")?) })
         }
+        1 => Ok(Spec::Cron { expression: from.text("expression")?, zone: from.text("zone")? }),
+        _ => Err(from.malformed()),
     }
+}
 
-    fn overlap(&mut self) -> Result<Overlap, DecodeError> {
-        match self.byte("overlap")? {
-            0 => Ok(Overlap::Allow),
-            1 => Ok(Overlap::Skip),
-            2 => Ok(Overlap::Queue),
-            _ => Err(self.malformed()),
-        }
+fn overlap(from: &mut Reader) -> Result<Overlap, Malformed> {
+    match from.byte("overlap")? {
+        0 => Ok(Overlap::Allow),
+        1 => Ok(Overlap::Skip),
+        2 => Ok(Overlap::Queue),
+        _ => Err(from.malformed()),
     }
+}
 
-    fn catch_up(&mut self) -> Result<CatchUp, DecodeError> {
-        match self.byte("catch_up")? {
-            0 => Ok(CatchUp::None),
-            1 => Ok(CatchUp::Last),
-            2 => Ok(CatchUp::All { max: self.u32("catch_up")? }),
-            _ => Err(self.malformed()),
-        }
+fn catch_up(from: &mut Reader) -> Result<CatchUp, Malformed> {
+    match from.byte("catch_up")? {
+        0 => Ok(CatchUp::None),
+        1 => Ok(CatchUp::Last),
+        2 => Ok(CatchUp::All { max: from.u32("catch_up")? }),
+        _ => Err(from.malformed()),
     }
+}
 
-    fn firing(&mut self) -> Result<Firing, DecodeError> {
-        let stream = self.text("stream")?;
-        let key = if self.flag("key")? {
-            let bytes = self.bytes("key")?;
-            Some(Key::new(bytes).map_err(|_| self.malformed())?)
-        } else {
-            None
-        };
-        let kind = self.bytes("type")?;
-        let kind = Kind::from_bytes(kind).ok_or(self.malformed())?;
-        let data = self.bytes("data")?;
-        let headers = self.bytes("headers")?;
-        let headers = Headers::from_bytes(headers).ok_or(self.malformed())?;
-        let processor = if self.flag("processor")? { Some(self.text("processor")?) } else { None };
-        Ok(Firing { stream, key, kind, data, headers, processor })
-    }
+fn firing(from: &mut Reader) -> Result<Firing, Malformed> {
+    let stream = from.text("stream")?;
+    let key = if from.flag("key")? {
+        let bytes = from.bytes("key")?;
+        Some(Key::new(bytes).map_err(|_| from.malformed())?)
+    } else {
+        None
+    };
+    let kind = from.bytes("type")?;
+    let kind = Kind::from_bytes(kind).ok_or(from.malformed())?;
+    let data = from.bytes("data")?;
+    let headers = from.bytes("headers")?;
+    let headers = Headers::from_bytes(headers).ok_or(from.malformed())?;
+    let processor = if from.flag("processor")? { Some(from.text("processor")?) } else { None };
+    Ok(Firing { stream, key, kind, data, headers, processor })
 }
