@@ -135,7 +135,7 @@ impl Engine {
 
     /// The cluster, as any node sees it.
     pub fn cluster(&self) -> Cluster {
-        Cluster::new(self.stores.clone(), Arc::clone(&self.catalogue))
+        Cluster::new(self.env.clone(), self.stores.clone(), Arc::clone(&self.catalogue))
     }
 
     /// This node's token while it is in a cluster.

@@ -2,9 +2,9 @@
 
 use http::Method;
 
-use super::Client;
+use super::{Client, escaped};
 use crate::error::ClientError;
-use crate::wire::{Lease, Leases, NodeView, Nodes, Task, Tasks};
+use crate::wire::{BreakLease, DrainedNode, Lease, Leases, NodeView, Nodes, Task, Tasks};
 
 impl Client {
     /// All nodes.
@@ -15,6 +15,18 @@ impl Client {
     /// All leases.
     pub async fn leases(&self) -> Result<Vec<Lease>, ClientError> {
         Ok(self.call::<Leases>(Method::GET, "/v1/leases").await?.items)
+    }
+
+    /// Wishes that a node own nothing, or lifts that wish. Others take what it has.
+    pub async fn drain_node(&self, node: &str, drained: bool) -> Result<DrainedNode, ClientError> {
+        let method = if drained { Method::POST } else { Method::DELETE };
+        self.call(method, &format!("/v1/nodes/{}/drain", escaped(node))).await
+    }
+
+    /// Takes a lease from its holder.
+    pub async fn break_lease(&self, lease: &str) -> Result<BreakLease, ClientError> {
+        let asked = BreakLease { lease: lease.to_owned() };
+        self.call_with(Method::POST, "/v1/leases/break", &asked).await
     }
 
     /// All tasks.

@@ -34,7 +34,7 @@ pub use claim::{
     Settle, SettleAnswer, SettleAnswers, Settled, Settlement,
 };
 pub use cloud_event::CloudEvent;
-pub use cluster::{Lease, Leases, NodeView, Nodes, Task, Tasks};
+pub use cluster::{BreakLease, DrainedNode, Lease, Leases, NodeView, Nodes, Task, Tasks};
 pub use dead::{DeadAnswer, DeadAnswers, DeadFilter, DeadLetter, DeadLetters, DeadRequest, RedriveTo};
 pub use event::{
     Appended, AppendedAs, DelayMode, Event, EventDraft, EventPage, EventReceipt, EventStatus, EventsBody,

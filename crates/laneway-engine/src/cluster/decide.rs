@@ -139,6 +139,7 @@ fn renewal(
     let here = view.nodes.get(&own.node);
     let record = NodeRecord {
         name: settings.name.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         weight: settings.weight,
         standby: settings.standby,
         tags: settings.tags.clone(),

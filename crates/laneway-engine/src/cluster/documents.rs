@@ -66,6 +66,8 @@ impl NodeToken {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NodeRecord {
     pub(super) name: String,
+    /// Which Laneway it runs.
+    pub(super) version: String,
     pub(super) weight: u32,
     pub(super) standby: bool,
     pub(super) tags: Vec<String>,
@@ -171,6 +173,7 @@ impl NodeRecord {
     pub(super) fn encode(&self) -> Bytes {
         let mut out = Fields::new(VERSION);
         out.bytes(self.name.as_bytes());
+        out.bytes(self.version.as_bytes());
         out.u32(self.weight);
         out.flag(self.standby);
         out.u32(u32::try_from(self.tags.len()).unwrap_or(u32::MAX));
@@ -190,13 +193,15 @@ impl NodeRecord {
 
     fn decode(bytes: Bytes) -> Result<Self, Malformed> {
         let mut from = begin(bytes)?;
-        let (name, weight, standby) = (from.text("name")?, from.u32("weight")?, from.flag("standby")?);
+        let (name, version) = (from.text("name")?, from.text("version")?);
+        let (weight, standby) = (from.u32("weight")?, from.flag("standby")?);
         let tags = (0..from.u32("tags")?).map(|_| from.text("tags")).collect::<Result<_, _>>()?;
         let (role, since) = (from.text("role")?, Timestamp(from.u64("since")?));
         let lease = Duration::from_micros(from.u64("lease")?);
         let expires = (from.flag("expires")?, from.u64("expires")?);
         let record = Self {
             name,
+            version,
             weight,
             standby,
             tags,

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::store::{Query, Rows, SeatView as StoredSeat};
-use laneway_core::{Partition, Seat, StoreError, Term, Timestamp};
+use laneway_core::store::{Owner, Query, Rows, SeatView as StoredSeat, Seize};
+use laneway_core::{Nonce, Partition, ProcessorId, Seat, StoreError, Term, Timestamp};
 
 use super::documents::{NodeToken, PREFIX, View, drain_document};
 use crate::engine::Stores;
 use crate::log::Catalogue;
+use crate::service::Env;
 
 /// How often a wish is written again when somebody else changes the same document meanwhile.
 const TRIES_MAX: u32 = 8;
@@ -18,6 +19,7 @@ const TRIES_MAX: u32 = 8;
 /// The cluster of a store. Cheap to clone.
 #[derive(Clone)]
 pub struct Cluster {
+    env: Env,
     stores: Stores,
     catalogue: Arc<Catalogue>,
 }
@@ -61,6 +63,10 @@ pub struct NodeView {
     pub token: NodeToken,
     /// Its name, for people.
     pub name: String,
+    /// Which Laneway it runs.
+    pub version: String,
+    /// The processors it can run.
+    pub runs: Vec<ProcessorId>,
     /// How much it takes in comparison to others.
     pub weight: u32,
     /// Whether it owns something only when no other can.
@@ -108,8 +114,8 @@ pub struct SeatView {
 }
 
 impl Cluster {
-    pub(crate) fn new(stores: Stores, catalogue: Arc<Catalogue>) -> Self {
-        Self { stores, catalogue }
+    pub(crate) fn new(env: Env, stores: Stores, catalogue: Arc<Catalogue>) -> Self {
+        Self { env, stores, catalogue }
     }
 
     /// Nodes, leader, and who owns what.
@@ -121,6 +127,8 @@ impl Cluster {
                 token: *token,
                 drained: view.drained.contains(&record.name),
                 name: record.name,
+                version: record.version,
+                runs: record.runs.into_iter().collect(),
                 weight: record.weight,
                 standby: record.standby,
                 tags: record.tags,
@@ -175,6 +183,23 @@ impl Cluster {
         Err(StoreError::Down { reason: format!("the lease of node {name:?} is renewed all the time") }.into())
     }
 
+    /// Takes a seat from whoever owns it, for nobody: whatever the owner still commits is refused, and whoever the plan names takes
+    /// it anew.
+    pub async fn break_seat(&self, seat: &SeatView) -> Result<(), ClusterError> {
+        let store = &self.stores.store;
+        let Rows::Seats(_, found) = store.query(Query::Seats(seat.seat.shard)).await? else {
+            return Err(other_list().into());
+        };
+        let Some(stored) = found.into_iter().find(|stored| stored.processor == seat.seat.processor) else {
+            return Err(StoreError::NotFound { what: format!("seat {}", seat.seat) }.into());
+        };
+        let fence = stored.progress.fence;
+        let expect = (fence.term.0 > 0).then_some(Owner { term: fence.term, nonce: fence.nonce });
+        let (incarnation, nonce) = (store.about().incarnation, Nonce(self.env.token().0));
+        store.seize(Seize { seat: seat.seat, incarnation, expect, nonce, node: Bytes::new() }).await?;
+        Ok(())
+    }
+
     async fn view(&self) -> Result<View, StoreError> {
         let clock = self.stores.documents.clock().await?;
         Ok(View::read(clock, self.stores.documents.list(PREFIX).await?))
@@ -205,8 +230,7 @@ impl Cluster {
             for partition in 0..stream.settings.partitions {
                 let shard = stream.shard(Partition(partition));
                 let Rows::Seats(_, found) = self.stores.store.query(Query::Seats(shard)).await? else {
-                    let what = "the store answered another list than seats".to_owned();
-                    return Err(StoreError::Corrupt { what }.into());
+                    return Err(other_list().into());
                 };
                 for stored in found {
                     let Some(name) = names.get(&stored.processor) else { continue };
@@ -232,7 +256,11 @@ impl std::fmt::Debug for Cluster {
     }
 }
 
+fn other_list() -> StoreError {
+    StoreError::Corrupt { what: "the store answered another list than seats".to_owned() }
+}
+
 /// The node that a seat's record names, unless it has handed the seat over.
-pub(crate) fn owner_of(stored: &StoredSeat) -> Option<NodeToken> {
+fn owner_of(stored: &StoredSeat) -> Option<NodeToken> {
     if stored.progress.clean { None } else { NodeToken::of_bytes(&stored.progress.node) }
 }

@@ -18,14 +18,17 @@ pub(crate) enum NodeVerb {
     /// List nodes.
     #[command(visible_alias = "list")]
     Ls(WatchArgs),
-    /// Hand the work of a node to the others; refused while a node works alone.
+    /// Hand the work of a node to the others, which keep it until `--undo`; refused while a node works alone.
     Drain(NodeDrain),
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct NodeDrain {
-    /// Token of the node, as `laneway node ls` has it.
+    /// Name or token of the node, as `laneway node ls` has it.
     pub(crate) node: String,
+    /// Let it have work again.
+    #[arg(long)]
+    pub(crate) undo: bool,
     #[command(flatten)]
     pub(crate) consent: Consent,
 }
@@ -50,7 +53,7 @@ pub(crate) enum LeaseVerb {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LeaseBreak {
-    /// Name of the lease, as `laneway lease ls` has it.
+    /// Name of the lease, as `laneway lease ls` has it, or `node/NAME` for all that a node has.
     pub(crate) lease: String,
     #[command(flatten)]
     pub(crate) consent: Consent,

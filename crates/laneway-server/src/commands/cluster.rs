@@ -5,8 +5,8 @@ use laneway_client::wire::{Lease, NodeView};
 
 use super::watch::watched;
 use crate::args::{ClusterVerb, LeaseVerb, NodeVerb};
-use crate::exit::{Exit, Fault};
-use crate::output::{Cell, Column, Row, Writer, grouped};
+use crate::exit::Fault;
+use crate::output::{Cell, Column, Row, Writer, agree, grouped};
 use crate::terminal::say;
 
 pub(super) async fn node(client: &Client, writer: Writer, verb: NodeVerb) -> Result<(), Fault> {
@@ -14,18 +14,29 @@ pub(super) async fn node(client: &Client, writer: Writer, verb: NodeVerb) -> Res
         NodeVerb::Ls(watch) => {
             watched(writer, &watch, async || writer.list(&client.nodes().await?, "no nodes")).await
         }
+        NodeVerb::Drain(args) if args.undo => {
+            let drained = client.drain_node(&args.node, false).await?;
+            writer.done(format_args!("node {} may have work again", args.node), &drained, &args.node)
+        }
         NodeVerb::Drain(args) => {
-            let nodes = client.nodes().await?;
-            if !nodes.iter().any(|node| node.node == args.node) {
-                let words = format!("there is no node {:?}", args.node);
-                return Err(Fault::new(Exit::NotFound, words).hint("laneway node ls shows all"));
+            let what = format!("take its work from node {}", args.node);
+            if args.consent.dry_run {
+                let nodes = client.nodes().await?;
+                let hit: Vec<NodeView> =
+                    nodes.into_iter().filter(|node| is_called(node, &args.node)).collect();
+                return writer.list(&hit, "no such node");
             }
+            agree(args.consent, &what)?;
+            let drained = client.drain_node(&args.node, true).await?;
             let words =
-                format!("node {} works alone on its store: nobody could take its work over", args.node);
-            Err(Fault::new(Exit::Conflict, words)
-                .hint("to end it in good order, send its process SIGTERM: what runs may finish"))
+                format!("node {} hands its work over; laneway node ls shows how far it is", args.node);
+            writer.done(words, &drained, &args.node)
         }
     }
+}
+
+fn is_called(node: &NodeView, name: &str) -> bool {
+    node.node == name || node.name == name
 }
 
 pub(super) async fn lease(client: &Client, writer: Writer, verb: LeaseVerb) -> Result<(), Fault> {
@@ -37,16 +48,15 @@ pub(super) async fn lease(client: &Client, writer: Writer, verb: LeaseVerb) -> R
             .await
         }
         LeaseVerb::Break(args) => {
-            let leases = client.leases().await?;
-            let Some(lease) = leases.iter().find(|lease| lease.id() == args.lease) else {
-                let words = format!("there is no lease {:?}", args.lease);
-                return Err(Fault::new(Exit::NotFound, words).hint("laneway lease ls shows all"));
-            };
-            let words = format!(
-                "node {} works alone on its store: nobody else could take {}",
-                lease.node, args.lease
-            );
-            Err(Fault::new(Exit::Conflict, words).hint("laneway processor pause stops a processor"))
+            let what = format!("take lease {} from its holder", args.lease);
+            if args.consent.dry_run {
+                let leases = client.leases().await?;
+                let hit: Vec<Lease> = leases.into_iter().filter(|lease| lease.id() == args.lease).collect();
+                return writer.list(&hit, "no such lease of a partition");
+            }
+            agree(args.consent, &what)?;
+            let broken = client.break_lease(&args.lease).await?;
+            writer.done(format_args!("lease {} is broken", args.lease), &broken, &args.lease)
         }
     }
 }
@@ -64,16 +74,22 @@ async fn status(client: &Client, writer: Writer) -> Result<(), Fault> {
         return writer.json(&all);
     }
     for node in &nodes {
-        let stopping = if node.stopping { ", about to end" } else { "" };
-        say(format_args!(
-            "node {} ({}): {} seats{stopping}",
-            node.node,
-            node.roles.join(","),
-            grouped(node.seats as u64)
-        ));
+        let seats = grouped(node.seats as u64);
+        say(format_args!("node {} ({}): {seats} seats{}", node.name, node.roles.join(","), notes(node)));
     }
     say(format_args!("{} streams, {} processors", streams.len(), processors.len()));
+    let moving = leases.iter().filter(|lease| lease.moves_to.is_some()).count();
+    let wanted: u64 =
+        streams.iter().map(|stream| u64::from(stream.partitions) * stream.processors.len() as u64).sum();
     let mut calm = true;
+    if moving > 0 {
+        say(format_args!("{moving} partitions move to another node"));
+    }
+    if (leases.len() as u64) < wanted {
+        calm = false;
+        let orphans = grouped(wanted - leases.len() as u64);
+        say(format_args!("look: {orphans} of {} partitions have no owner", grouped(wanted)));
+    }
     for stream in &streams {
         for processor in &stream.processors {
             let (held, dead) = (processor.held_lanes, processor.dead_letters);
@@ -97,13 +113,27 @@ async fn status(client: &Client, writer: Writer) -> Result<(), Fault> {
     Ok(())
 }
 
+/// What is special about a node.
+fn notes(node: &NodeView) -> String {
+    let words = [
+        (node.leader, ", leader"),
+        (node.standby, ", standby"),
+        (node.drained, ", drained"),
+        (node.stopping, ", about to end"),
+    ];
+    words.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| *words).collect()
+}
+
 impl Row for NodeView {
     const COLUMNS: &'static [Column] = &[
         Column::left("NODE"),
+        Column::left("NAME"),
         Column::left("VERSION"),
         Column::left("ROLES"),
         Column::right("SEATS"),
+        Column::left("NOTES"),
         Column::left("STARTED"),
+        Column::left("LEASE ENDS"),
         Column::left("PROCESSORS").cut(),
     ];
 
@@ -114,10 +144,13 @@ impl Row for NodeView {
     fn cells(&self) -> Vec<Cell> {
         vec![
             Cell::Text(self.node.clone()),
+            Cell::Text(self.name.clone()),
             Cell::Text(self.version.clone()),
             Cell::Text(self.roles.join(",")),
             Cell::Number(self.seats as u64),
+            Cell::maybe(notes(self).strip_prefix(", ").map(str::to_owned)),
             Cell::Time(self.started_at.clone()),
+            Cell::time(self.expires_at.as_deref()),
             Cell::maybe((!self.processors.is_empty()).then(|| self.processors.join(","))),
         ]
     }
@@ -125,13 +158,18 @@ impl Row for NodeView {
 
 impl Row for Lease {
     const COLUMNS: &'static [Column] =
-        &[Column::left("LEASE").cut(), Column::left("NODE"), Column::right("TERM")];
+        &[Column::left("LEASE").cut(), Column::left("NODE"), Column::right("TERM"), Column::left("MOVES TO")];
 
     fn id(&self) -> String {
         format!("{}/{}/{}", self.processor, self.stream, self.partition)
     }
 
     fn cells(&self) -> Vec<Cell> {
-        vec![Cell::Text(self.id()), Cell::Text(self.node.clone()), Cell::Number(self.term)]
+        vec![
+            Cell::Text(self.id()),
+            Cell::Text(self.node.clone()),
+            Cell::Number(self.term),
+            Cell::maybe(self.moves_to.clone()),
+        ]
     }
 }

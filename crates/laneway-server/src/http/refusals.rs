@@ -89,6 +89,9 @@ const CALLS: &[(&str, &str, &[&[Code]])] = &[
     ("PUT", "/v1/schedules/{schedule}", &[PLACE, &[StreamNotFound, PreconditionFailed, StoreFull]]),
     ("GET", "/v1/schedules/{schedule}", &[&[ScheduleNotFound]]),
     ("DELETE", "/v1/schedules/{schedule}", &[&[ScheduleNotFound, PreconditionFailed, StoreFull]]),
+    ("POST", "/v1/nodes/{node}/drain", &[&[NodeNotFound, NodeConflict, StoreFull]]),
+    ("DELETE", "/v1/nodes/{node}/drain", &[&[NodeNotFound, NodeConflict, StoreFull]]),
+    ("POST", "/v1/leases/break", &[&[NodeNotFound, LeaseNotFound, NodeConflict, StoreFull]]),
     ("POST", "/v1/schedules/{schedule}/run", &[APPEND, PLACE, &[ScheduleNotFound, StaleGeneration]]),
     ("GET", "/readyz", &[&[ShuttingDown]]),
 ];

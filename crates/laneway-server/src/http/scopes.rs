@@ -56,6 +56,9 @@ const CHANGES: &[(&str, &str, Scope)] = &[
     ("PUT", "/v1/schedules/{schedule}", Scope::Admin),
     ("DELETE", "/v1/schedules/{schedule}", Scope::Admin),
     ("POST", "/v1/schedules/{schedule}/run", Scope::Admin),
+    ("POST", "/v1/nodes/{node}/drain", Scope::Admin),
+    ("DELETE", "/v1/nodes/{node}/drain", Scope::Admin),
+    ("POST", "/v1/leases/break", Scope::Admin),
     ("POST", "/v1/dead-letters/redrive", Scope::Admin),
     ("POST", "/v1/dead-letters/discard", Scope::Admin),
 ];

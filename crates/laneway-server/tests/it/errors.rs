@@ -76,6 +76,8 @@ async fn every_code_is_documented_and_provoked() {
     all.extend(["event_trimmed", "too_many_followers"].map(str::to_owned));
     // And in `jobs` and `schedules`.
     all.extend(["job_unfinished", "schedule_not_found"].map(str::to_owned));
+    // And in `cluster`, where there are several nodes.
+    all.extend(["node_not_found", "lease_not_found", "node_conflict"].map(str::to_owned));
     // Provoked in `access` and in `limits`.
     all.extend(["token_required", "scope_required", "read_only"].map(str::to_owned));
     all.extend(["invalid_encoding", "unsupported_encoding", "body_timeout"].map(str::to_owned));

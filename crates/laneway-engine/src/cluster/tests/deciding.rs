@@ -22,6 +22,7 @@ struct Moment {
 fn record(expires: u64) -> NodeRecord {
     NodeRecord {
         name: "other".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         weight: 1,
         standby: false,
         tags: Vec::new(),

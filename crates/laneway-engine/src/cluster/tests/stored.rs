@@ -10,6 +10,7 @@ use crate::cluster::documents::{LEADER, Leader, NodeRecord, NodeToken, PLAN, Pla
 fn record() -> NodeRecord {
     NodeRecord {
         name: "shop-1".to_owned(),
+        version: "0.1.0".to_owned(),
         weight: 3,
         standby: true,
         tags: vec!["eu".to_owned(), "ssd".to_owned()],

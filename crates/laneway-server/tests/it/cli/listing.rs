@@ -84,12 +84,13 @@ async fn a_node_that_works_alone_says_so() {
     on(&program, &["processor", "create", "mailer", "--stream", "mails"]).good();
     let node = on(&program, &["node", "ls", "-o", "id"]).good();
     assert_eq!(node.lines().count(), 1, "{node}");
-    let refused = on(&program, &["node", "drain", node.trim()]).bad(4);
+    let refused = on(&program, &["node", "drain", node.trim(), "--yes"]).bad(4);
     assert!(refused.contains("works alone on its store"), "{refused}");
-    on(&program, &["node", "drain", "nobody"]).bad(3);
+    on(&program, &["node", "drain", node.trim(), "--undo"]).bad(4);
     let leases = on(&program, &["lease", "ls", "-o", "id"]).good();
     assert_eq!(leases.lines().collect::<Vec<_>>(), ["mailer/mails/0", "mailer/mails/1"]);
-    assert!(on(&program, &["lease", "break", "mailer/mails/0"]).bad(4).contains("nobody else could take"));
+    let refused = on(&program, &["lease", "break", "mailer/mails/0", "--yes"]).bad(4);
+    assert!(refused.contains("nobody else could take"), "{refused}");
     let status = on(&program, &["cluster", "status"]).good();
     assert!(status.ends_with("nothing needs attention\n"), "{status}");
 }
