@@ -112,8 +112,9 @@ impl Carried {
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
-    road: watch::Sender<Road>,
+    road: watch::Sender<State>,
     carried: watch::Sender<Carried>,
+    server: watch::Sender<SocketAddr>,
     /// There until it is dropped.
     runtime: Option<Runtime>,
 }
@@ -125,14 +126,15 @@ impl Proxy {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let (road, carried) = (watch::Sender::default(), watch::Sender::default());
+        let server = watch::Sender::new(server);
         let runtime = seam::runtime();
         {
             let _inside = runtime.enter();
             let listener = TcpListener::from_std(listener)?;
             let shared = Shared { road: road.clone(), carried: carried.clone() };
-            seam::spawn(accept(listener, server, shared));
+            seam::spawn(accept(listener, server.subscribe(), shared));
         }
-        Ok(Self { address, road, carried, runtime: Some(runtime) })
+        Ok(Self { address, road, carried, server, runtime: Some(runtime) })
     }
 
     /// Where clients connect.
@@ -140,14 +142,24 @@ impl Proxy {
         self.address
     }
 
-    /// From now on the road is like this.
+    /// From now on the road is like this. Connections that had no time to see the road before this one did not meet it.
     pub fn set(&self, road: Road) {
-        self.road.send_replace(road);
+        self.road.send_modify(|state| state.road = road);
+    }
+
+    /// Ends every connection that is open now; the road stays what it is, and new ones take it.
+    pub fn cut_open(&self) {
+        self.road.send_modify(|state| state.cuts += 1);
+    }
+
+    /// New connections lead to this server, as after a failover; open ones stay where they are.
+    pub fn lead_to(&self, server: SocketAddr) {
+        self.server.send_replace(server);
     }
 
     /// What the road is like.
     pub fn road(&self) -> Road {
-        *self.road.borrow()
+        self.road.borrow().road
     }
 
     /// What was carried so far.
@@ -169,10 +181,17 @@ impl Drop for Proxy {
     }
 }
 
+/// What the road is like, and how often open connections were ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    road: Road,
+    cuts: u64,
+}
+
 /// What all connections of a proxy share.
 #[derive(Clone)]
 struct Shared {
-    road: watch::Sender<Road>,
+    road: watch::Sender<State>,
     carried: watch::Sender<Carried>,
 }
 
@@ -182,24 +201,25 @@ impl Shared {
     }
 }
 
-async fn accept(listener: TcpListener, server: SocketAddr, shared: Shared) {
+async fn accept(listener: TcpListener, server: watch::Receiver<SocketAddr>, shared: Shared) {
     // A connection that ended before it was accepted is the client's business, and it comes again.
     loop {
         if let Ok((client, _)) = listener.accept().await {
             shared.count(|carried| carried.connections += 1);
-            seam::spawn(connect(client, server, shared.clone()));
+            let (server, cuts) = (*server.borrow(), shared.road.borrow().cuts);
+            seam::spawn(connect(client, server, cuts, shared.clone()));
         }
     }
 }
 
-async fn connect(client: TcpStream, server: SocketAddr, shared: Shared) {
+async fn connect(client: TcpStream, server: SocketAddr, cuts: u64, shared: Shared) {
     // Without a server the client finds its connection ended.
     let Ok(server) = TcpStream::connect(server).await else { return };
     // Frames are small and are waited for. A socket that refuses has ended, which carrying finds out.
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
-    let requests = carry(from_client, to_server, Direction::Request, &shared);
-    let replies = carry(from_server, to_client, Direction::Reply, &shared);
+    let requests = carry(from_client, to_server, Direction::Request, cuts, &shared);
+    let replies = carry(from_server, to_client, Direction::Reply, cuts, &shared);
     if tokio::try_join!(requests, replies) == Err(Broken::Cut) {
         shared.count(|carried| carried.cut += 1);
     }
@@ -225,13 +245,15 @@ async fn carry(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     direction: Direction,
+    cuts: u64,
     shared: &Shared,
 ) -> Result<(), Broken> {
     let mut road = shared.road.subscribe();
+    let is_cut = |state: &State| state.road == Road::Cut || state.cuts != cuts;
     let mut chunk = vec![0; CHUNK];
     loop {
         let length = tokio::select! {
-            _ = road.wait_for(|road| *road == Road::Cut) => return Err(Broken::Cut),
+            _ = road.wait_for(is_cut) => return Err(Broken::Cut),
             read = from.read(&mut chunk) => read.map_err(|_| Broken::End)?,
         };
         if length == 0 {
@@ -240,7 +262,10 @@ async fn carry(
         let (mut through, mut is_held) = (length, false);
         loop {
             let now = *road.borrow_and_update();
-            match now {
+            if is_cut(&now) {
+                return Err(Broken::Cut);
+            }
+            match now.road {
                 Road::Open => shared.count(|carried| carried.passed += 1),
                 Road::BlackHole => {
                     if !std::mem::replace(&mut is_held, true) {
@@ -249,9 +274,8 @@ async fn carry(
                     road.changed().await.map_err(|_| Broken::Cut)?;
                     continue;
                 }
-                Road::Cut => return Err(Broken::Cut),
                 Road::RepliesLost if direction == Direction::Reply => {
-                    return lose(&mut from, &mut chunk, &mut road, shared).await;
+                    return lose(&mut from, &mut chunk, cuts, &mut road, shared).await;
                 }
                 Road::Slow(by) => {
                     shared.count(|carried| carried.delayed += 1);
@@ -259,7 +283,8 @@ async fn carry(
                 }
                 Road::HalfRequest if direction == Direction::Request => through = length / 2,
                 Road::HalfReply if direction == Direction::Reply => through = length / 2,
-                Road::RepliesLost | Road::HalfRequest | Road::HalfReply => {
+                // A cut was found above.
+                Road::RepliesLost | Road::HalfRequest | Road::HalfReply | Road::Cut => {
                     shared.count(|carried| carried.passed += 1);
                 }
             }
@@ -277,13 +302,14 @@ async fn carry(
 async fn lose(
     from: &mut OwnedReadHalf,
     chunk: &mut [u8],
-    road: &mut watch::Receiver<Road>,
+    cuts: u64,
+    road: &mut watch::Receiver<State>,
     shared: &Shared,
 ) -> Result<(), Broken> {
     loop {
         shared.count(|carried| carried.lost += 1);
         let read = tokio::select! {
-            _ = road.wait_for(|road| *road != Road::RepliesLost) => return Err(Broken::Cut),
+            _ = road.wait_for(|state| state.road != Road::RepliesLost || state.cuts != cuts) => return Err(Broken::Cut),
             read = from.read(chunk) => read,
         };
         if !matches!(read, Ok(1..)) {
@@ -383,6 +409,18 @@ mod tests {
         let mut next = TcpStream::connect(pair.proxy.address()).unwrap();
         next.write_all(b"again").unwrap();
         assert_eq!(heard(&mut pair.listener.accept().unwrap().0, 5), "again");
+    }
+
+    #[test]
+    fn connections_that_are_open_end_at_once_and_new_ones_go_on() {
+        let mut pair = Pair::new();
+        let elsewhere = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        pair.proxy.lead_to(elsewhere.local_addr().unwrap());
+        pair.proxy.cut_open();
+        assert_eq!((rest(&mut pair.client), rest(&mut pair.server)), (String::new(), String::new()));
+        let mut next = TcpStream::connect(pair.proxy.address()).unwrap();
+        next.write_all(b"again").unwrap();
+        assert_eq!(heard(&mut elsewhere.accept().unwrap().0, 5), "again");
     }
 
     #[test]
