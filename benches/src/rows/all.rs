@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::http::check_program;
 use crate::report::Row;
 
-use super::{append, cold_start, cycle, engine, http, idle_memory, lanes, sync};
+use super::{append, cold_start, cycle, engine, http, idle_memory, lanes, redis, sync};
 
 /// Names of all rows of this mode, in the order of the table.
 pub(crate) fn names(context: &Context) -> Vec<String> {
@@ -17,6 +17,7 @@ pub(crate) fn names(context: &Context) -> Vec<String> {
         cycle::names(context),
         engine::names(),
         http::names(),
+        redis::names(),
         cold_start::names(context),
     ];
     lists.concat()
@@ -46,6 +47,7 @@ pub(crate) fn run(context: &Context) -> Result<Vec<Row>, Failure> {
     rows.extend(cycle::run(context)?);
     rows.extend(engine::run(context)?);
     rows.extend(http::run(context)?);
+    rows.extend(redis::run(context)?);
     rows.extend(cold_start::run(context)?);
     Ok(rows)
 }

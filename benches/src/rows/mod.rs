@@ -8,6 +8,7 @@ mod engine;
 mod http;
 mod idle_memory;
 mod lanes;
+mod redis;
 mod sync;
 
 pub(crate) use all::{check, names, run};

@@ -24,5 +24,6 @@ mod store;
 mod wakeups;
 mod wire;
 
-pub use options::RedisOptions;
+pub use options::{RedisOptions, RedisTls};
+pub use server::ServerReport;
 pub use store::RedisStore;

@@ -13,11 +13,10 @@ use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError, ServerErrorKin
 use crate::options::RedisOptions;
 use crate::script::{Scripts, Source};
 use crate::seam;
-use crate::server::Server;
+use crate::server::{Server, ServerReport, refused_entry};
 
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
-const PAUSE_MAX: Duration = Duration::from_secs(2);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// An open connection and the life of the server that it leads to.
 #[derive(Clone, Debug)]
@@ -37,57 +36,86 @@ pub(crate) struct Links {
     last: RwLock<Server>,
     /// Held while a new connection is made: attempts in a row that failed.
     failed: tokio::sync::Mutex<u32>,
-    made: AtomicU64,
+    /// Attempts ever, which also number connections.
+    attempts: AtomicU64,
 }
 
 impl Links {
-    pub(crate) async fn open(options: RedisOptions, client: Client, scripts: &Scripts) -> Result<Self> {
+    pub(crate) async fn open(options: RedisOptions, scripts: &Scripts) -> Result<Self> {
+        let client = options.client()?;
         let first = connect(&options, &client, scripts, 0).await?;
+        tracing::info!(namespace = options.namespace, server = %first.server.report, "the store is on this server");
         Ok(Self {
             options,
             client,
-            last: RwLock::new(first.server),
+            last: RwLock::new(first.server.clone()),
             current: RwLock::new(Some(first)),
             failed: tokio::sync::Mutex::new(0),
-            made: AtomicU64::new(1),
+            attempts: AtomicU64::new(1),
         })
     }
 
+    /// What a server says of itself, for those who want no more of it.
+    pub(crate) async fn examine(options: &RedisOptions) -> Result<ServerReport> {
+        let mut connection = meet(options, &options.client()?).await?;
+        Ok(Server::ask(&mut connection, options).await?.report)
+    }
+
     pub(crate) fn last(&self) -> Server {
-        *self.last.read()
+        self.last.read().clone()
     }
 
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The connection there is, or a new one.
+    /// The connection there is, or a new one. Whoever waited while an attempt failed shares its failure: attempts stay one
+    /// at a time, and nobody stands in line for one of his own.
     pub(crate) async fn get(&self, scripts: &Scripts) -> Result<Link> {
         if let Some(link) = self.current.read().clone() {
             return Ok(link);
         }
+        let before = self.attempts.load(Ordering::SeqCst);
         let mut failed = self.failed.lock().await;
         if let Some(link) = self.current.read().clone() {
             return Ok(link);
         }
+        if self.attempts.load(Ordering::SeqCst) != before {
+            let source = format!("{} attempts in a row failed", *failed).into();
+            return Err(StoreError::Unknown { action: "connect to the Redis server", source });
+        }
         if *failed > 0 {
             seam::sleep(pause(*failed)).await;
         }
-        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let number = self.attempts.fetch_add(1, Ordering::SeqCst);
         match connect(&self.options, &self.client, scripts, number).await {
             Ok(link) => {
                 *failed = 0;
-                let before = std::mem::replace(&mut *self.last.write(), link.server);
-                if before != link.server {
-                    tracing::warn!(?before, now = ?link.server, "the Redis server is not what it was: shards will be adopted");
-                }
+                self.learn(&link.server);
                 *self.current.write() = Some(link.clone());
                 Ok(link)
             }
             Err(error) => {
                 *failed = failed.saturating_add(1);
-                Err(error)
+                tracing::warn!(
+                    failed = *failed,
+                    error = &error as &dyn std::error::Error,
+                    "no connection to the Redis server"
+                );
+                Err(lasting(error))
             }
+        }
+    }
+
+    fn learn(&self, server: &Server) {
+        let before = std::mem::replace(&mut *self.last.write(), server.clone());
+        if before.incarnation != server.incarnation {
+            let (before, now) = (before.incarnation, server.incarnation);
+            tracing::warn!(?before, ?now, server = %server.report, "the Redis server is not what it was: shards will be adopted");
+        } else if before.report.durability != server.report.durability {
+            tracing::warn!(server = %server.report, "answers are not as durable as before, or more");
+        } else {
+            tracing::info!(server = %server.report, "connected again");
         }
     }
 
@@ -101,7 +129,7 @@ impl Links {
     ) -> Result<Value> {
         let answer = self.evaluate(link, source, keys, arguments).await;
         let value = answer.map_err(|error| self.judge(link, error))?;
-        if self.options.replicas > 0 && source.writes {
+        if self.options.wait_replicas > 0 && source.writes {
             self.wait_for_replicas(link).await?;
         }
         Ok(value)
@@ -128,7 +156,7 @@ impl Links {
     }
 
     async fn wait_for_replicas(&self, link: &Link) -> Result<()> {
-        let wanted = self.options.replicas;
+        let wanted = self.options.wait_replicas;
         let millis = u64::try_from(self.options.answer_within.as_millis() / 2).unwrap_or(u64::MAX).max(1);
         let mut connection = link.connection.clone();
         let asked = redis::cmd("WAIT").arg(wanted).arg(millis).query_async::<u64>(&mut connection).await;
@@ -141,6 +169,9 @@ impl Links {
     }
 
     fn judge(&self, link: &Link, error: RedisError) -> StoreError {
+        if let Some(refused) = refused_entry(&error) {
+            return refused;
+        }
         let code = error.code().unwrap_or_default().to_owned();
         match (error.kind(), &code[..]) {
             (_, "OOM") => {
@@ -151,8 +182,10 @@ impl Links {
             (_, "MISCONF") => {
                 StoreError::Down { reason: format!("the Redis server cannot write to its disk: {error}") }
             }
-            (_, "NOPERM" | "NOAUTH" | "WRONGPASS") => {
-                StoreError::Down { reason: format!("the Redis server does not let this user in: {error}") }
+            (_, "NOREPLICAS") => {
+                let reason =
+                    format!("the Redis server has too few replicas for its min-replicas-to-write: {error}");
+                StoreError::Down { reason }
             }
             (ErrorKind::Server(ServerErrorKind::ResponseError), _) => {
                 StoreError::Corrupt { what: format!("a script failed: {error}") }
@@ -185,25 +218,38 @@ pub(crate) fn pause(failed: u32) -> Duration {
     PAUSE_MIN.saturating_mul(1 << failed.min(10)).min(PAUSE_MAX)
 }
 
-async fn connect(options: &RedisOptions, client: &Client, scripts: &Scripts, number: u64) -> Result<Link> {
+/// What a server is refused for once a store is open, somebody may mend while it is: calls are not at fault.
+fn lasting(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Refused(refusal) => {
+            StoreError::Down { reason: format!("the Redis server cannot be used as it is now: {refusal}") }
+        }
+        other => other,
+    }
+}
+
+/// A connection, about which nothing is known yet.
+async fn meet(options: &RedisOptions, client: &Client) -> Result<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(CONNECT_WITHIN))
+        .set_connection_timeout(Some(options.connect_within))
         .set_response_timeout(Some(options.answer_within));
-    let unanswered = |error: RedisError| StoreError::Unknown {
+    client.get_multiplexed_async_connection_with_config(&config).await.map_err(unconnected)
+}
+
+fn unconnected(error: RedisError) -> StoreError {
+    refused_entry(&error).unwrap_or_else(|| StoreError::Unknown {
         action: "connect to the Redis server",
         source: error.into(),
-    };
-    let mut connection =
-        client.get_multiplexed_async_connection_with_config(&config).await.map_err(unanswered)?;
-    let mut server = Server::ask(&mut connection, &options.namespace).await?;
-    server.incarnation = options.incarnation.unwrap_or(server.incarnation);
-    if options.replicas > 0 {
-        server.durability = laneway_core::Durability::Replicated(options.replicas);
-    }
+    })
+}
+
+async fn connect(options: &RedisOptions, client: &Client, scripts: &Scripts, number: u64) -> Result<Link> {
+    let mut connection = meet(options, client).await?;
+    let server = Server::ask(&mut connection, options).await?;
     let mut load = redis::pipe();
     for source in scripts.all() {
         load.cmd("SCRIPT").arg("LOAD").arg(&source.code).ignore();
     }
-    load.query_async::<()>(&mut connection).await.map_err(unanswered)?;
+    load.query_async::<()>(&mut connection).await.map_err(unconnected)?;
     Ok(Link { connection, server, number })
 }

@@ -14,3 +14,8 @@ pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> JoinHand
 pub(crate) async fn sleep(length: Duration) {
     tokio::time::sleep(length).await;
 }
+
+/// The answer, unless time runs out first.
+pub(crate) async fn within<A>(length: Duration, answer: impl Future<Output = A>) -> Option<A> {
+    tokio::time::timeout(length, answer).await.ok()
+}

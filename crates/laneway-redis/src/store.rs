@@ -8,11 +8,9 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use laneway_core::{
-    Capabilities, Clock, Incarnation, ProcessorId, Refusal, Result, Seat, Shard, StoreError, StreamId,
-    Timestamp,
+    Capabilities, Clock, Incarnation, ProcessorId, Result, Seat, Shard, StoreError, StreamId, Timestamp,
 };
 use parking_lot::Mutex;
-use redis::Client;
 
 use crate::failure::{Failure, Subject, judge};
 use crate::keys::Names;
@@ -21,6 +19,7 @@ use crate::options::RedisOptions;
 use crate::pack::Arg;
 use crate::reply::{Reply, corrupt};
 use crate::script::{Scripts, Source};
+use crate::server::ServerReport;
 use crate::wakeups::{self, Heard, Listener};
 
 /// How often a call is told of other seats than it came with before it gives up: each time a definition changed meanwhile.
@@ -62,16 +61,13 @@ impl RedisStore {
     /// Opens a store: connects, asks the server who it is and how safe it is, and finishes definitions that were left
     /// half done.
     pub async fn open(options: RedisOptions) -> Result<Self> {
-        options.check()?;
-        let client = Client::open(&options.url[..]).map_err(|error| {
-            // The URL may carry a password, so it is not repeated.
-            Refusal::new("url of the store", "no such URL", format!("redis://HOST:PORT/DB ({error})"))
-        })?;
         let (scripts, names) = (Scripts::new(), Names::new(&options.namespace));
         let clock = options.clock.clone().map(|clock| GivenClock { clock, last: Mutex::default() });
-        let links = Links::open(options, client, &scripts).await?;
+        let within = options.connect_within;
+        let links = Links::open(options, &scripts).await?;
         let heard = Arc::new(Heard::default());
-        let listener = wakeups::listen(links.client().clone(), names.channel(), Arc::clone(&heard)).await;
+        let listener =
+            wakeups::listen(links.client().clone(), names.channel(), Arc::clone(&heard), within).await;
         let known = Mutex::default();
         let inner = Inner { names, scripts, links, clock, known, heard, _listener: listener };
         let store = Self { inner: Arc::new(inner) };
@@ -79,10 +75,21 @@ impl RedisStore {
         Ok(store)
     }
 
+    /// Asks a server what it says of itself, and whether a store may be on it. Changes nothing there.
+    pub async fn examine(options: &RedisOptions) -> Result<ServerReport> {
+        Links::examine(options).await
+    }
+
+    /// What the server said of itself when it was last connected to.
+    pub fn report(&self) -> ServerReport {
+        self.inner.links.last().report
+    }
+
     /// How this store differs from others, and which life of the server the newest connection found.
     pub(crate) fn server(&self) -> (Capabilities, Incarnation) {
         let server = self.inner.links.last();
-        let capabilities = Capabilities { durability: server.durability, persistent: true, shared: true };
+        let capabilities =
+            Capabilities { durability: server.report.durability, persistent: true, shared: true };
         (capabilities, server.incarnation)
     }
 

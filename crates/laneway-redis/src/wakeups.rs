@@ -4,6 +4,7 @@
 //! Points come from one counter for all topics; only topics that somebody waited for are kept.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Buf, BufMut};
@@ -13,7 +14,8 @@ use laneway_core::{
     JobId, Partition, ProcessorId, Result, Seat, Shard, StoreError, StreamId, Topic, Wakeups,
 };
 use parking_lot::Mutex;
-use redis::Client;
+use redis::aio::{PubSubSink, PubSubStream};
+use redis::{Client, Value};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -23,6 +25,9 @@ use crate::store::RedisStore;
 
 /// Topics kept before those that nobody waits for are let go.
 const TOPICS_MAX: usize = 8_192;
+
+/// How long nothing may be heard before the connection is asked whether it still leads anywhere.
+const QUIET: Duration = Duration::from_secs(15);
 
 /// What this process has heard.
 #[derive(Debug, Default)]
@@ -83,27 +88,39 @@ impl Drop for Listener {
 }
 
 /// Listens from before this returns on.
-pub(crate) async fn listen(client: Client, channel: String, heard: Arc<Heard>) -> Listener {
+pub(crate) async fn listen(client: Client, channel: String, heard: Arc<Heard>, within: Duration) -> Listener {
     let (ready, listening) = oneshot::channel();
-    let listener = Listener(seam::spawn(hear(client, channel, heard, ready)));
+    let listener = Listener(seam::spawn(hear(client, channel, heard, within, ready)));
     // A listener that cannot begin goes on trying; hints are lost until it can.
     let _ = listening.await;
     listener
 }
 
-async fn hear(client: Client, channel: String, heard: Arc<Heard>, ready: oneshot::Sender<()>) {
+async fn hear(
+    client: Client,
+    channel: String,
+    heard: Arc<Heard>,
+    within: Duration,
+    ready: oneshot::Sender<()>,
+) {
     let (mut failed, mut ready) = (0, Some(ready));
     loop {
-        if let Ok(mut pubsub) = client.get_async_pubsub().await
-            && pubsub.subscribe(&channel).await.is_ok()
+        if let Some(Ok((mut sink, mut messages))) = seam::within(within, subscribed(&client, &channel)).await
         {
             failed = 0;
             heard.topics.lock().hear_all();
             let _ = ready.take().map(|ready| ready.send(()));
-            let mut messages = pubsub.into_on_message();
-            while let Some(message) = messages.next().await {
-                if let Some(topic) = read_topic(message.get_payload_bytes()) {
-                    heard.topics.lock().hear(topic);
+            loop {
+                match seam::within(QUIET, messages.next()).await {
+                    Some(Some(message)) => {
+                        if let Some(topic) = read_topic(message.get_payload_bytes()) {
+                            heard.topics.lock().hear(topic);
+                        }
+                    }
+                    Some(None) => break,
+                    // Nothing was told, or the connection leads nowhere.
+                    None if matches!(seam::within(within, sink.ping::<Value>()).await, Some(Ok(_))) => {}
+                    None => break,
                 }
             }
         }
@@ -112,6 +129,12 @@ async fn hear(client: Client, channel: String, heard: Arc<Heard>, ready: oneshot
         tracing::debug!(channel, failed, "the channel of wake-ups is closed");
         seam::sleep(pause(failed)).await;
     }
+}
+
+async fn subscribed(client: &Client, channel: &str) -> redis::RedisResult<(PubSubSink, PubSubStream)> {
+    let mut pubsub = client.get_async_pubsub().await?;
+    pubsub.subscribe(channel).await?;
+    Ok(pubsub.split())
 }
 
 /// A topic as it is told.

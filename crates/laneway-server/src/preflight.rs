@@ -1,5 +1,5 @@
 //! What can be known to be wrong before anything is made or served: programs that are not there, files that cannot be
-//! read, an address that may not be listened on.
+//! read, an address that may not be listened on, a URL that names no store.
 //!
 //! `serve` begins with it and `config check` is nothing else, so that what one calls good the other does not refuse.
 //! Whether the address is free and what the store says is known only later.
@@ -9,14 +9,22 @@ use std::net::ToSocketAddrs as _;
 use crate::declare::secret_at;
 use crate::handlers::find_program;
 use crate::listen::{Tls, check_exposure};
-use crate::settings::{Faults, Http, Processor, ProcessorHandler, Settings};
+use crate::settings::{Faults, Http, Processor, ProcessorHandler, Settings, Store};
 
 /// All that is wrong, at once.
 pub(crate) fn check(settings: &Settings) -> Result<(), Faults> {
     let mut faults = http(&settings.http);
+    faults.extend(store(&settings.store));
     faults.extend(settings.webhook.rules().err().map(|error| error.to_string()));
     faults.extend(settings.processors.iter().filter_map(handler));
     if faults.is_empty() { Ok(()) } else { Err(Faults(faults)) }
+}
+
+fn store(store: &Store) -> Option<String> {
+    if store.is_single() {
+        return None;
+    }
+    laneway::redis::check(&store.url, &store.options()).err().map(|error| error.to_string())
 }
 
 fn http(http: &Http) -> Vec<String> {

@@ -36,7 +36,7 @@
 //! ```
 //!
 //! Reading order: [`fixture`] (what you supply), [`mod@bench`] (short words for tests), [`mod@conformance`] (the cases),
-//! [`check`] (invariants of histories), [`fault`] (wrappers that break stores on purpose), [`sim`] (the engine on
+//! [`check`] (invariants of histories), [`fault`] (what breaks stores and networks on purpose), [`servers`] (real ones, started by tests), [`sim`] (the engine on
 //! simulated time).
 
 pub mod bench;
@@ -45,9 +45,10 @@ pub mod conformance;
 pub mod fault;
 pub mod fixture;
 mod seam;
+pub mod servers;
 pub mod sim;
 mod workload;
 
 pub use bench::Bench;
-pub use conformance::differential;
+pub use conformance::{differential, on_bad_roads};
 pub use fixture::{Fixture, TestStore};

@@ -1,7 +1,7 @@
 //! The only place where the testkit touches the real world: it starts tasks and bounds waiting.
 //!
-//! Tests never sleep. The one timer of real time here is a guard, so that a store which never answers fails a test by
-//! name instead of hanging the whole run; simulations let paused time pass.
+//! Tests never sleep. Of real time there are a guard, so that a store which never answers fails a test by name instead of
+//! hanging the whole run, and the delay of a slow road; simulations let paused time pass.
 
 use std::future::Future;
 use std::time::Duration;
@@ -42,8 +42,8 @@ pub(crate) fn paused_runtime() -> Runtime {
         .expect("a runtime needs nothing but a thread")
 }
 
-/// Lets simulated time pass.
-#[expect(clippy::disallowed_methods, reason = "time is paused in simulations")]
+/// Lets time pass: simulated time, or what a slow road takes.
+#[expect(clippy::disallowed_methods, reason = "time is paused in simulations, and a slow road is slow")]
 pub(crate) async fn pass(length: Duration) {
     if !length.is_zero() {
         tokio::time::sleep(length).await;

@@ -85,6 +85,8 @@ pub mod handler;
 mod job;
 mod operations;
 pub mod record;
+#[cfg(feature = "redis")]
+pub mod redis;
 pub mod resequencer;
 mod schedule;
 mod seam;
@@ -102,7 +104,7 @@ pub use laneway_core as core;
 pub use laneway_engine as engine;
 pub use laneway_lanes as lanes;
 
-pub use app::{Laneway, OpenError, Processor, Retry, StartError, without_user};
+pub use app::{Laneway, OpenError, Processor, Retry, StartError, StoreOptions, without_user};
 pub use error::{Error, Result, RetryExt};
 pub use extract::{Ctx, Each, Emit, Event, HeadBatch, Job, LaneBatch, LaneState, Object, State};
 pub use format::FormatError;

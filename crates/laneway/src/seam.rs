@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 /// Runs something that blocks, such as opening files, beside the runtime.
-#[cfg(feature = "embedded")]
+#[cfg(any(feature = "embedded", feature = "redis"))]
 #[expect(clippy::disallowed_methods, reason = "this crate's seam to threads")]
 pub(crate) async fn blocking<A: Send + 'static>(work: impl FnOnce() -> A + Send + 'static) -> A {
     tokio::task::spawn_blocking(work)

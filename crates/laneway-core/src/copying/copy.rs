@@ -57,7 +57,7 @@ pub async fn copy(from: &dyn Store, to: &dyn Store) -> Result<CopyReport> {
     Ok(report)
 }
 
-async fn streams(store: &dyn Store) -> Result<Vec<StreamInfo>> {
+pub(super) async fn streams(store: &dyn Store) -> Result<Vec<StreamInfo>> {
     match store.query(Query::Streams).await? {
         Rows::Streams(streams) => Ok(streams),
         _ => Err(wrong_kind()),

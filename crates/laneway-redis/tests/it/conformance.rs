@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use laneway_core::{Incarnation, ManualClock};
@@ -16,6 +17,7 @@ use crate::server::SHARED;
 pub(crate) struct RedisFixture {
     url: String,
     clock_moves: bool,
+    answer_within: Duration,
 }
 
 impl RedisFixture {
@@ -26,12 +28,22 @@ impl RedisFixture {
 
     /// On this server, by a clock that the test moves.
     pub(crate) fn at(url: String) -> Self {
-        Self { url, clock_moves: true }
+        Self { url, clock_moves: true, answer_within: Duration::from_secs(10) }
+    }
+
+    /// On this server, whose answers and connections are given up after this time.
+    pub(crate) fn impatient(url: String, answer_within: Duration) -> Self {
+        Self { answer_within, ..Self::at(url) }
     }
 
     /// On the shared server, by its own clock.
     fn of_server() -> Self {
-        Self { url: SHARED.url(), clock_moves: false }
+        Self::of(SHARED.url())
+    }
+
+    /// On this server, by its own clock.
+    pub(crate) fn of(url: String) -> Self {
+        Self { clock_moves: false, ..Self::at(url) }
     }
 
     async fn open_with(&self, namespace: String, clock: ManualClock, life: Option<Incarnation>) -> TestStore {
@@ -39,6 +51,8 @@ impl RedisFixture {
             namespace: namespace.clone(),
             clock: if self.clock_moves { Some(Arc::new(clock.clone())) } else { None },
             incarnation: life,
+            answer_within: self.answer_within,
+            connect_within: self.answer_within,
             ..RedisOptions::new(self.url.clone())
         };
         let store = RedisStore::open(options).await.expect("the server is there");

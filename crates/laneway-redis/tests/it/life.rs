@@ -12,32 +12,31 @@ use laneway_core::{
     Partition, Seat, Shard, StartAt, Store, StoreError, StreamInfo, StreamSettings, Term,
 };
 use laneway_redis::{RedisOptions, RedisStore};
-use laneway_testkit::conformance;
 
-use crate::conformance::{RedisFixture, next_number};
+use crate::conformance::next_number;
 use crate::server::{SHARED, Server};
 
-fn options(server: &Server) -> RedisOptions {
+pub(crate) fn options(server: &Server) -> RedisOptions {
     RedisOptions { namespace: format!("life-{}", next_number()), ..RedisOptions::new(server.url()) }
 }
 
-async fn stream(store: &RedisStore) -> StreamInfo {
+pub(crate) async fn stream(store: &RedisStore) -> StreamInfo {
     let settings = StreamSettings { partitions: 1, ..StreamSettings::default() };
     let define = Define::Stream { name: "orders".to_owned(), expect: None, settings };
     store.define(define).await.expect("a new stream").stream.expect("it is there")
 }
 
-fn shard_of(stream: &StreamInfo) -> Shard {
+pub(crate) fn shard_of(stream: &StreamInfo) -> Shard {
     stream.shard(Partition(0))
 }
 
 /// An append of so many events in as many lanes.
-fn append(store: &RedisStore, stream: &StreamInfo, count: usize) -> Append {
+pub(crate) fn append(store: &RedisStore, stream: &StreamInfo, count: usize) -> Append {
     append_from(store, stream, 0, count)
 }
 
 /// The same, from the lane of this number on.
-fn append_from(store: &RedisStore, stream: &StreamInfo, first: usize, count: usize) -> Append {
+pub(crate) fn append_from(store: &RedisStore, stream: &StreamInfo, first: usize, count: usize) -> Append {
     let draft = |number: usize| {
         let key = Key::new(format!("customer-{number}")).expect("a short key");
         Draft::new(Some(key), Kind::new("paid").expect("a short type"), Bytes::from(vec![b'x'; 100]))
@@ -53,7 +52,9 @@ fn append_from(store: &RedisStore, stream: &StreamInfo, first: usize, count: usi
 }
 
 /// Repeats a call for as long as it has no answer.
-async fn answered<T>(mut call: impl AsyncFnMut() -> laneway_core::Result<T>) -> laneway_core::Result<T> {
+pub(crate) async fn answered<T>(
+    mut call: impl AsyncFnMut() -> laneway_core::Result<T>,
+) -> laneway_core::Result<T> {
     loop {
         match call().await {
             Err(StoreError::Unknown { .. }) => {}
@@ -88,19 +89,33 @@ async fn a_server_that_may_drop_events_is_refused() {
 #[tokio::test]
 async fn a_replica_is_refused_and_waited_for_when_asked() {
     let master = Server::start(&["--repl-diskless-sync-delay", "0"]);
-    let replica = Server::start(&["--replicaof", &format!("127.0.0.1 {}", master.port)]);
+    let replica = Server::start(&["--replicaof", &format!("127.0.0.1 {}", master.port())]);
     let error = RedisStore::open(options(&replica)).await.unwrap_err().to_string();
     assert!(error.starts_with("role is slave, must be master"), "{error}");
 
-    let one = RedisStore::open(RedisOptions { replicas: 1, ..options(&master) }).await.unwrap();
+    let one = RedisStore::open(RedisOptions { wait_replicas: 1, ..options(&master) }).await.unwrap();
     let orders = stream(&one).await;
     let appended = one.append(append(&one, &orders, 1)).await.unwrap();
     assert_eq!(appended.durability, Durability::Replicated(1));
 
-    let answer_within = Duration::from_millis(400);
-    let two = RedisOptions { replicas: 2, answer_within, ..options(&master) };
-    let error = RedisStore::open(two).await.unwrap_err();
-    assert!(matches!(error, StoreError::Unknown { .. }), "only one replica is there: {error}");
+    let two = RedisOptions { wait_replicas: 2, ..options(&master) };
+    let error = RedisStore::open(two).await.unwrap_err().to_string();
+    assert!(error.starts_with("wait_replicas is 2, must be at most 1"), "{error}");
+
+    // A replica that stands still does not answer, so what was written counts as not answered; it comes once by its id.
+    let answer_within = Duration::from_millis(200);
+    let patient = RedisOptions { wait_replicas: 1, answer_within, ..options(&master) };
+    let patient = RedisStore::open(patient).await.unwrap();
+    let orders = stream(&patient).await;
+    let mut call = append(&patient, &orders, 1);
+    call.origin = Some(Origin { source: Source::Named(Bytes::from("input/1")), term: Term(1) });
+    call.drafts[0].origin_seq = Some(1);
+    replica.signal("STOP");
+    let error = patient.append(call.clone()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unknown { .. }), "{error}");
+    replica.signal("CONT");
+    let again = answered(async || patient.append(call.clone()).await).await.unwrap();
+    assert!(matches!(again.receipts[..], [Receipt::Duplicate { .. }]), "{again:?}");
 }
 
 #[tokio::test]
@@ -143,37 +158,6 @@ async fn a_broken_connection_is_made_anew() {
     }
     assert_eq!(store.about().incarnation, life, "the server is the same");
     store.append(append(&store, &orders, 1)).await.unwrap();
-}
-
-/// The commands of the scripts and of the connection, and nothing else: `docs/design/redis-format.md` has the same list.
-const COMMANDS: &str = "+info +eval +evalsha +script|load +publish +subscribe +time +get +set +del +unlink +hget +hmget +hset +hdel \
-     +hexists +hgetall +hlen +hstrlen +hvals +xadd +xrange +xtrim +zadd +zrem +zrange +zrangebyscore +zrangebylex";
-
-#[test]
-fn a_user_with_the_least_rights_is_enough() {
-    let server = Server::start(&[]);
-    let mut words =
-        vec!["ACL", "SETUSER", "laneway", "reset", "on", ">secret", "~laneway:{test-*", "&laneway:{test-*"];
-    words.extend(COMMANDS.split_whitespace());
-    let _: String = server.command(&words);
-    let url = server.url().replace("redis://", "redis://laneway:secret@");
-    let wanted = [
-        "commit",
-        "commit_reset",
-        "define",
-        "documents",
-        "import",
-        "jobs",
-        "lanes",
-        "stash",
-        "trim",
-        "wakeups",
-    ];
-    let cases: Vec<_> = conformance::all().into_iter().filter(|case| wanted.contains(&case.module)).collect();
-    assert!(cases.len() > 80, "only {} cases", cases.len());
-    for case in cases {
-        conformance::run(Arc::new(RedisFixture::at(url.clone())), case);
-    }
 }
 
 #[tokio::test]

@@ -1,5 +1,10 @@
 //! Integration tests of the Redis store, on a real server that this binary starts and stops.
 
 mod conformance;
+mod failover;
 mod life;
+mod memory;
+mod rights;
+mod roads;
 mod server;
+mod tls;

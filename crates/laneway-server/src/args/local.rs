@@ -65,6 +65,18 @@ pub(crate) struct StoreCopy {
     /// The store to write.
     #[arg(value_name = "TO-URL")]
     pub(crate) to: String,
+    /// Which application to copy on a server that holds several [default: laneway].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    /// File with the authorities that may vouch for a server over TLS, as PEM [default: those that the machine trusts].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// File with the certificate to show to a server that asks for one, as PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// File with the key of that certificate.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
+use laneway::core::Durability;
 use laneway_client::{Client, ClientError};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
@@ -13,9 +14,10 @@ use super::store::folder_of;
 use crate::args::DoctorArgs;
 use crate::connection::connect;
 use crate::exit::{Exit, Fault};
+use crate::http::chain;
 use crate::output::{Cell, Column, Row, Writer, grouped};
 use crate::seam;
-use crate::settings::{Environment, Faults, Sources, load};
+use crate::settings::{Environment, Faults, Sources, Store, load};
 
 /// Open files below which many connections cannot be served.
 const FILES_WANTED: u64 = 4_096;
@@ -85,7 +87,7 @@ pub(super) async fn run(args: DoctorArgs) -> Result<(), Fault> {
         Ok(loaded) => {
             let file = loaded.file.map_or_else(|| "no file".to_owned(), |file| file.display().to_string());
             findings.push(Finding::ok("settings", format!("{file}; laneway config show --origin shows all")));
-            findings.extend(store_checks(&loaded.settings.store.url).await);
+            findings.extend(store_checks(&loaded.settings.store).await);
             findings.push(port(&loaded.settings.http.listen, &client));
         }
     }
@@ -125,7 +127,11 @@ fn port(listen: &str, client: &Client) -> Finding {
     }
 }
 
-async fn store_checks(url: &str) -> Vec<Finding> {
+async fn store_checks(store: &Store) -> Vec<Finding> {
+    let url = &store.url[..];
+    if !store.is_single() {
+        return vec![server_of_store(store).await];
+    }
     if url == "memory:" {
         return vec![Finding::warn(
             "store",
@@ -158,6 +164,28 @@ async fn store_checks(url: &str) -> Vec<Finding> {
     findings.push(space(there));
     findings.push(syncs(there).await);
     findings
+}
+
+/// What the server of a store says of itself.
+async fn server_of_store(store: &Store) -> Finding {
+    let found = match laneway::redis::examine(&store.url, &store.options()).await {
+        Ok(found) => found,
+        Err(error) => return Finding::fail("store", chain(&error), "correct [store], or mend the server"),
+    };
+    let words = found.to_string();
+    match found.durability {
+        Durability::Memory => Finding::warn(
+            "store",
+            words,
+            "a restart of the server loses everything: set appendonly yes, and save it in its file",
+        ),
+        Durability::Buffered => Finding::warn(
+            "store",
+            words,
+            "a power cut loses about a second: appendfsync always, or store.wait_replicas, or live with it",
+        ),
+        Durability::Synced | Durability::Replicated(_) => Finding::ok("store", words),
+    }
 }
 
 fn space(folder: &Path) -> Finding {

@@ -28,7 +28,7 @@ pub(super) async fn run(settings: Settings, end: End) -> Result<(), CommandError
     let door = listen::open(&http.listen, http.consent(), tls.clone(), patience, otherwise).await?;
     let mode = if http.read_only { Mode::ReadOnly } else { Mode::ReadWrite };
     let gate = Gate::new(Hosts::new(door.exposure, http.hosts.clone()), book.clone(), mode, http.limits);
-    let app = Laneway::open(&settings.store.url).await?;
+    let app = Laneway::open_with(&settings.store.url, &settings.store.options()).await?;
     if mode == Mode::ReadWrite {
         let engine = app.engine();
         engine.start_reports().await?;

@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use laneway::Laneway;
 use laneway::core::copying;
 use laneway::files::{self, Backup, FileStore, VerifyReport};
+use laneway::{Laneway, StoreOptions, without_user};
 
 use crate::args::{OutputArgs, StoreVerb};
 use crate::exit::{Exit, Fault};
 use crate::http::chain;
 use crate::output::{Progress, Writer, grouped};
 use crate::seam;
+use crate::settings::is_single;
 use crate::terminal::say;
 
 pub(super) async fn run(output: OutputArgs, verb: StoreVerb) -> Result<(), Fault> {
@@ -24,16 +25,34 @@ pub(super) async fn run(output: OutputArgs, verb: StoreVerb) -> Result<(), Fault
             verified(writer, &args.store, &report)
         }
         StoreVerb::Copy(args) => {
-            let (from, to) = (opened(&args.from).await?, opened(&args.to).await?);
-            let progress = Progress::of_steps(&format!("copying to {}", args.to), writer.is_quiet());
+            let shared = StoreOptions {
+                namespace: args.namespace,
+                tls_ca: args.tls_ca,
+                tls_cert: args.tls_cert,
+                tls_key: args.tls_key,
+                ..StoreOptions::default()
+            };
+            if is_single(&args.from) && is_single(&args.to) && shared != StoreOptions::default() {
+                let words = "--namespace, --tls-ca, --tls-cert, --tls-key: neither store has a server, so none can be given";
+                return Err(Fault::usage(words.to_owned()));
+            }
+            let shown = without_user(&args.to);
+            let (from, to) = (opened(&args.from, &shared).await?, opened(&args.to, &shared).await?);
+            let progress = Progress::of_steps(&format!("copying to {shown}"), writer.is_quiet());
             let (from, to) = (&from.engine().stores().store, &to.engine().stores().store);
             let report = copying::copy(&**from, &**to).await.map_err(of_store)?;
+            progress.say("verifying");
+            let verified = copying::verify(&**from, &**to).await.map_err(of_store)?;
             drop(progress);
             let answer = serde_json::json!({
                 "streams": report.streams, "shards": report.shards, "processors": report.processors,
                 "events": report.events, "jobs": report.jobs, "rows": report.rows, "bytes": report.bytes,
+                "verified": {
+                    "events": verified.events, "lanes": verified.lanes, "jobs": verified.jobs,
+                    "states": verified.states, "dead": verified.dead,
+                },
             });
-            writer.done(report, &answer, &args.to)
+            writer.done(format_args!("{report}; {verified}"), &answer, shown)
         }
         StoreVerb::Backup(args) => {
             let folder = folder_of(&args.store)?;
@@ -70,6 +89,7 @@ pub(super) fn folder_of(url: &str) -> Result<PathBuf, Fault> {
             Ok(PathBuf::from(path.strip_prefix("//").unwrap_or(path)))
         }
         Some((scheme, _)) => {
+            let url = without_user(url);
             Err(Fault::usage(format!("store {url:?}: {scheme}: has no files, must be file:PATH")))
         }
         None => Err(Fault::usage(format!(
@@ -86,8 +106,11 @@ fn check_there(folder: &Path) -> Result<(), Fault> {
     Err(Fault::new(Exit::NotFound, format!("there is no store in {}", folder.display())))
 }
 
-async fn opened(url: &str) -> Result<Laneway, Fault> {
-    Laneway::open(url).await.map_err(|error| {
+/// A store to copy; one for a single process takes no options.
+async fn opened(url: &str, shared: &StoreOptions) -> Result<Laneway, Fault> {
+    let alone = StoreOptions::default();
+    let options = if is_single(url) { &alone } else { shared };
+    Laneway::open_with(url, options).await.map_err(|error| {
         let fault = Fault::failed(chain(&error));
         if matches!(error, laneway::OpenError::Url { .. }) {
             Fault { exit: Exit::Usage, ..fault }

@@ -68,6 +68,9 @@ struct Chains {
     lanes: u64,
     broken: Vec<Broken>,
     count: u64,
+    /// Ids left out: the store was adopted, because a failover or a restored backup may have lost events there.
+    jumps: Vec<String>,
+    jump_count: u64,
 }
 
 impl Chains {
@@ -83,6 +86,13 @@ impl Chains {
         let first = *self.first.get_or_insert(event.id);
         if event.id <= self.last {
             self.tell(event, format!("its id is {}, must be above {}", event.id, self.last));
+        }
+        // Ids are places, so nothing but an adoption leaves one out.
+        if self.last > 0 && event.id > self.last + 1 {
+            self.jump_count += 1;
+            if self.jumps.len() < FAULTS_TOLD {
+                self.jumps.push(format!("{} follows id {}", event.reference, self.last));
+            }
         }
         self.last = event.id;
         // An event without a key is a lane of its own.
@@ -171,7 +181,17 @@ fn told(writer: Writer, stream: &str, chains: &Chains) -> Result<(), Fault> {
             grouped(chains.events),
             grouped(chains.lanes)
         );
-        let report = serde_json::json!({"stream": stream, "events": chains.events, "lanes": chains.lanes, "broken": 0});
+        let report = serde_json::json!({
+            "stream": stream, "events": chains.events, "lanes": chains.lanes, "broken": 0,
+            "jumps": chains.jump_count, "jump": chains.jumps,
+        });
+        if writer.is_for_people() {
+            for jump in &chains.jumps {
+                say(format_args!(
+                    "{jump}: the store came back there as another, and may have lost what was last before"
+                ));
+            }
+        }
         return writer.done(sentence, &report, stream);
     }
     writer.list(&chains.broken, "")?;
@@ -207,6 +227,19 @@ mod tests {
         check(&[event(1, a, None, Some(1)), event(2, None, None, None), event(3, a, Some(1), Some(2))], &[]);
         // The lane goes on from events that are no more.
         check(&[event(7, a, Some(4), Some(9)), event(9, a, Some(7), Some(10))], &[]);
+    }
+
+    #[test]
+    fn a_jump_of_ids_is_told_and_is_no_fault() {
+        let mut chains = Chains::default();
+        let a = Some("a");
+        let events = [
+            event(3, a, None, Some(1)),
+            event(4, a, Some(3), Some(2)),
+            event(1_048_581, a, Some(4), Some(3)),
+        ];
+        events.iter().for_each(|event| chains.check(event));
+        assert_eq!((chains.count, chains.jumps), (0, vec!["s/0/1048581 follows id 4".to_owned()]));
     }
 
     #[test]

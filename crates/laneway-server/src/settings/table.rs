@@ -1,5 +1,6 @@
 //! All settings of `laneway serve` but the lists: one entry each.
 
+use laneway::StoreOptions;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::field::{Field, Form, bounded, choice, length, list, number, path, put, put_some, text, yes_no};
@@ -10,6 +11,9 @@ use super::{listen, webhook};
 use crate::access::Secret;
 use crate::duties::{Duties, Role};
 use crate::logs::Format;
+
+/// More replicas than anybody waits for.
+const REPLICAS_MAX: usize = 100;
 
 /// Settings that can be used.
 #[derive(Debug, PartialEq)]
@@ -39,6 +43,28 @@ pub(crate) struct Store {
     pub(crate) url: String,
     /// Separates applications on one store.
     pub(crate) namespace: String,
+    /// What a server is asked for; nothing of it for `file:` and `memory:`.
+    pub(crate) shared: StoreOptions,
+}
+
+impl Store {
+    /// What to open it with: a store for one process takes nothing.
+    pub(crate) fn options(&self) -> StoreOptions {
+        if self.is_single() {
+            return StoreOptions::default();
+        }
+        StoreOptions { namespace: Some(self.namespace.clone()), ..self.shared.clone() }
+    }
+
+    /// Whether it is for one process only.
+    pub(crate) fn is_single(&self) -> bool {
+        is_single(&self.url)
+    }
+}
+
+/// Whether a store is for one process only.
+pub(crate) fn is_single(url: &str) -> bool {
+    url.starts_with("file:") || url.starts_with("memory:")
 }
 
 /// What is told on stderr.
@@ -54,7 +80,7 @@ impl Settings {
     /// Nothing yet: the defaults are in the table, and are read like everything else.
     pub(super) fn unread() -> Self {
         Self {
-            store: Store { url: String::new(), namespace: String::new() },
+            store: Store { url: String::new(), namespace: String::new(), shared: StoreOptions::default() },
             http: Http::on(String::new()),
             node: Duties::all(),
             webhook: Webhook::default(),
@@ -101,7 +127,7 @@ pub(crate) const TABLE: &[Setting] = &[
             path: "store.url",
             form: Form::Text("URL"),
             default: Some("file:./laneway-data"),
-            about: "Where everything is kept: `file:PATH`, or `memory:` to keep nothing.",
+            about: "Where everything is kept: `file:PATH`, `redis://HOST:PORT/DB` (`rediss://` over TLS, `unix:PATH`), or `memory:` to keep nothing.",
             read: |to, value| put(&mut to.store.url, text(value).and_then(url)),
         },
         flag: Some("store"),
@@ -114,6 +140,72 @@ pub(crate) const TABLE: &[Setting] = &[
             default: Some("laneway"),
             about: "Separates applications on one store. `file:` and `memory:` hold one application each, named laneway.",
             read: |to, value| put(&mut to.store.namespace, text(value)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "store.wait_replicas",
+            form: Form::Number,
+            default: None,
+            about: "Replicas that must have a write before it is answered (Redis: `WAIT`); receipts then say `replicated`. Without it none is waited for.",
+            read: |to, value| put_some(&mut to.store.shared.wait_replicas, replicas(value)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "store.answer_within",
+            form: Form::Length,
+            default: None,
+            about: "How long a server may take to answer before the call is repeated; 10s when it is not set.",
+            read: |to, value| put_some(&mut to.store.shared.answer_within, length(value)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "store.connect_within",
+            form: Form::Length,
+            default: None,
+            about: "How long a connection to a server may take; 5s when it is not set.",
+            read: |to, value| put_some(&mut to.store.shared.connect_within, length(value)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "store.tls_ca",
+            form: Form::Text("FILE"),
+            default: None,
+            about: "File with the authorities that may vouch for a server over TLS, as PEM; those that the machine trusts when it is not set.",
+            read: |to, value| put_some(&mut to.store.shared.tls_ca, path(value)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "store.tls_cert",
+            form: Form::Text("FILE"),
+            default: None,
+            about: "File with the certificate to show to a server that asks for one, as PEM.",
+            read: |to, value| put_some(&mut to.store.shared.tls_cert, path(value)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "store.tls_key",
+            form: Form::Text("FILE"),
+            default: None,
+            about: "File with the key of that certificate.",
+            read: |to, value| put_some(&mut to.store.shared.tls_key, path(value)),
         },
         flag: None,
         shown: Shown::Whole,
@@ -490,5 +582,11 @@ fn url(url: String) -> Result<String, String> {
     if url.contains(':') {
         return Ok(url);
     }
-    Err("is no URL, must be file:PATH or memory: (for a folder, write file: before it)".to_owned())
+    Err("is no URL, must be file:PATH, redis://HOST:PORT or memory: (for a folder, write file: before it)"
+        .to_owned())
+}
+
+fn replicas(value: &serde_json::Value) -> Result<u8, String> {
+    let wanted = bounded(value, 1, REPLICAS_MAX)?;
+    Ok(u8::try_from(wanted).expect("the bound is below 256"))
 }

@@ -73,7 +73,7 @@ fn all_faults_are_told_at_once_with_where_they_came_from() {
                 exec = \"./a b\"\n[[processor]]\nname = \"c\"\nstream = \"b\"\n";
     let faults = Case::new(text).exported("LANEWAY_LOG_LEVL", "x").typed("store.url", "data").faults();
     let expected = [
-        "--store \"data\": is no URL, must be file:PATH or memory: (for a folder, write file: before it)",
+        "--store \"data\": is no URL, must be file:PATH, redis://HOST:PORT or memory: (for a folder, write file: before it)",
         "laneway.toml:2: http.listen \"0.0.0.0\": has no port",
         "laneway.toml:3: http.lisen is no setting; did you mean http.listen?",
         "laneway.toml:4: lgo is no setting; did you mean log?",

@@ -1,20 +1,29 @@
 //! What settings mean together: faults that no setting has alone.
 
+use laneway::StoreOptions;
+
 use super::table::Settings;
 use crate::duties::Role;
 
 /// What is wrong with settings that are each fine.
 pub(super) fn faults(settings: &Settings) -> Vec<String> {
     let mut faults = Vec::new();
-    let (url, namespace) = (&settings.store.url, &settings.store.namespace);
-    if namespace != "laneway" && is_single(url) {
+    let (store, namespace) = (&settings.store, &settings.store.namespace);
+    if namespace != "laneway" && store.is_single() {
         faults.push(format!(
             "store.namespace {namespace:?}: a file: or memory: store holds one application, named \"laneway\"; give \
              another application a folder of its own"
         ));
     }
+    if store.is_single() && store.shared != StoreOptions::default() {
+        faults.push(
+            "store.wait_replicas, store.answer_within, store.connect_within, store.tls_ca, store.tls_cert, store.tls_key: \
+             a file: or memory: store has no server, so none of them can be set"
+                .to_owned(),
+        );
+    }
     let role = settings.node.role;
-    if role != Role::All && is_single(url) {
+    if role != Role::All && store.is_single() {
         faults.push(format!(
             "node.role {:?}: a file: or memory: store is for one process, so its role must be \"all\"; roles apart need a \
              store that several processes share",
@@ -45,9 +54,4 @@ pub(super) fn faults(settings: &Settings) -> Vec<String> {
         );
     }
     faults
-}
-
-/// Whether the store is for one process only.
-fn is_single(url: &str) -> bool {
-    url.starts_with("file:") || url.starts_with("memory:")
 }

@@ -127,7 +127,11 @@ async fn what_cannot_work_is_said_before_anything_is_done() {
     check(&["dev", "--listen", "0.0.0.0:7070"], 2, "others could reach this address");
     check(&["dev", "--port", "99999"], 2, "0 to 65535");
     check(&["dev", "--port", "0", "--", "no-such-program"], 1, "\"no-such-program\" is not there");
-    check(&["serve", "--store", "data", "--listen", "[::]:1"], 2, "must be file:PATH or memory:");
+    check(
+        &["serve", "--store", "data", "--listen", "[::]:1"],
+        2,
+        "must be file:PATH, redis://HOST:PORT or memory:",
+    );
     check(&["serve", "--store", "ftp:x", "--listen", "127.0.0.1:0"], 1, "unknown scheme \"ftp\"");
 
     let ours = folder.path().join(".laneway");

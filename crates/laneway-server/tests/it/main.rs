@@ -27,6 +27,7 @@ mod pipe;
 mod program;
 mod protected;
 mod raw;
+mod redis;
 mod roles;
 mod schedules;
 mod seam;

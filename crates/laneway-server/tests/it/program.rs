@@ -80,7 +80,7 @@ impl Program {
         Self::serve_as(folder, &["--listen", address], &[]).await
     }
 
-    /// The same with more arguments, which may name another address, and with variables.
+    /// The same with more arguments, which may name another address or store, and with variables.
     pub(crate) async fn serve_as(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> Self {
         let program = Self::serving(folder, args, variables).await;
         program.show_canary().await;
@@ -94,7 +94,8 @@ impl Program {
 
     async fn serving(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> Self {
         let listen: &[&str] = if args.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
-        let args = [&["serve", "--store", "file:./data"], listen, args].concat();
+        let store: &[&str] = if args.contains(&"--store") { &[] } else { &["--store", "file:./data"] };
+        let args = [&["serve"], store, listen, args].concat();
         let mut command = command(folder, &args);
         command.envs(variables.iter().copied());
         let mut program = Self::spawn(command);

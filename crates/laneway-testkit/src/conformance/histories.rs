@@ -42,8 +42,7 @@ fn seeds() -> Vec<u64> {
 }
 
 /// Runs one workload to its end and settles the rest.
-async fn play(bench: &Bench, seed: u64) -> Arc<World> {
-    let world = World::new(bench).await;
+pub(super) async fn play(bench: &Bench, world: &Arc<World>, seed: u64) {
     let mut tasks = Vec::new();
     for name in 0..PRODUCERS {
         tasks.push(seam::spawn(Box::pin(produce(world.clone(), name, seed ^ (name as u64 + 1) << 8, STEPS))));
@@ -70,14 +69,13 @@ async fn play(bench: &Bench, seed: u64) -> Arc<World> {
         let snapshot = bench.snapshot(shard).await;
         world.history.lock().finals.insert(shard, snapshot);
     }
-    world
 }
 
 fn violations(world: &World) -> Vec<Violation> {
     check::check(&world.history.lock())
 }
 
-fn judge(world: &World, seed: u64) {
+pub(super) fn judge(world: &World, seed: u64) {
     let found = violations(world);
     assert!(
         found.is_empty(),
@@ -97,7 +95,8 @@ pub async fn rivals_keep_every_invariant(bench: &Bench) {
         if run >= given.len() && missing.is_empty() {
             return;
         }
-        let world = play(bench, seed).await;
+        let world = World::new(bench).await;
+        play(bench, &world, seed).await;
         judge(&world, seed);
         missing.retain(|what| world.sometimes.count(what) == 0);
     }
@@ -110,7 +109,8 @@ pub async fn lost_answers_keep_every_invariant(bench: &Bench) {
     let lost = Arc::new(LostAnswers::new(bench.store(), seeds[0], 10));
     bench.wrap_store(|_| lost.clone());
     for seed in seeds {
-        let world = play(bench, seed).await;
+        let world = World::new(bench).await;
+        play(bench, &world, seed).await;
         judge(&world, seed);
     }
     let (requests, answers) = lost.lost();

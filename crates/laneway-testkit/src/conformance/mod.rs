@@ -8,6 +8,7 @@ pub mod ahead;
 pub mod append;
 pub mod append_again;
 pub mod append_latest;
+mod bad_roads;
 pub mod commit;
 pub mod commit_refused;
 pub mod commit_reset;
@@ -36,6 +37,7 @@ pub mod stash;
 pub mod trim;
 pub mod wakeups;
 
+pub use bad_roads::on_bad_roads;
 pub use differential::differential;
 pub use list::all;
 pub(crate) use run::run_inside;

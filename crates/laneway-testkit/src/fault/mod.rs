@@ -1,11 +1,16 @@
-//! Wrappers that break stores on purpose.
+//! Wrappers that break stores and networks on purpose.
 //!
-//! [`LostAnswers`] loses requests and answers as a network does. [`Planted`] has one known bug, and
+//! [`LostAnswers`] loses requests and answers as a network does; [`Proxy`] is such a network, between a real client and a
+//! real server, and [`Patient`] repeats reads over it. [`Planted`] has one known bug, and
 //! [`caught`](planted_cases::caught) says which cases of the suite notice it: a suite that misses one proves nothing.
 
 mod lost;
+mod patient;
 mod planted;
 pub mod planted_cases;
+mod proxy;
 
 pub use lost::LostAnswers;
+pub use patient::Patient;
 pub use planted::{Bug, Planted};
+pub use proxy::{Carried, Proxy, Road};

@@ -58,7 +58,14 @@ const TABLE: [Arrows; 11] = [
     },
     Arrows {
         package: "laneway",
-        ours: &["laneway-core", "laneway-derive", "laneway-embedded", "laneway-engine", "laneway-lanes"],
+        ours: &[
+            "laneway-core",
+            "laneway-derive",
+            "laneway-embedded",
+            "laneway-engine",
+            "laneway-lanes",
+            "laneway-redis",
+        ],
         ours_in_tests: &[],
         outside: None,
     },
@@ -66,7 +73,7 @@ const TABLE: [Arrows; 11] = [
     Arrows {
         package: "laneway-server",
         ours: &["laneway", "laneway-client"],
-        ours_in_tests: &[],
+        ours_in_tests: &["laneway-testkit"],
         outside: None,
     },
     Arrows {
@@ -77,7 +84,14 @@ const TABLE: [Arrows; 11] = [
     },
     Arrows {
         package: "laneway-bench",
-        ours: &["laneway-core", "laneway-embedded", "laneway-engine", "laneway-lanes"],
+        ours: &[
+            "laneway-core",
+            "laneway-embedded",
+            "laneway-engine",
+            "laneway-lanes",
+            "laneway-redis",
+            "laneway-testkit",
+        ],
         ours_in_tests: &[],
         outside: None,
     },

@@ -10,6 +10,7 @@ use laneway_engine::job::BatchId;
 use laneway_engine::{Engine, Env, Stores};
 
 use super::open::{OpenError, open};
+use super::options::StoreOptions;
 use super::processor::Processor;
 use super::shared::Shared;
 use super::signal::asked_to_end;
@@ -64,7 +65,8 @@ pub struct Laneway {
 }
 
 impl Laneway {
-    /// Opens the store that a URL names: `memory:`, or `file:PATH` for a folder on this machine.
+    /// Opens the store that a URL names: `memory:`, `file:PATH` for a folder on this machine, or, with the feature `redis`,
+    /// `redis://HOST:PORT/DB`, `rediss://` for the same over TLS, and `unix:PATH` for a socket.
     ///
     /// ```
     /// use laneway::Laneway;
@@ -76,8 +78,13 @@ impl Laneway {
     /// # Ok(()) }
     /// ```
     pub async fn open(url: &str) -> Result<Self, OpenError> {
+        Self::open_with(url, &StoreOptions::default()).await
+    }
+
+    /// The same with options, which are for stores that several processes share.
+    pub async fn open_with(url: &str, options: &StoreOptions) -> Result<Self, OpenError> {
         let env = Env::system();
-        let stores = open(url, &env).await?;
+        let stores = open(url, options, &env).await?;
         Ok(Self::with_engine(Engine::new(stores, env)))
     }
 

@@ -5,6 +5,7 @@
 
 mod laneway;
 mod open;
+mod options;
 mod processor;
 mod shared;
 mod signal;
@@ -14,6 +15,7 @@ pub use laneway::Laneway;
 #[cfg(feature = "embedded")]
 pub(crate) use open::memory;
 pub use open::{OpenError, without_user};
+pub use options::StoreOptions;
 pub use processor::{Processor, Retry};
 pub(crate) use shared::Shared;
 pub use start::StartError;

@@ -1,0 +1,136 @@
+//! The store on the server: appends with the chain, and the engine that runs them in lane order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use laneway_core::store::{Append, Define, Query, Rows};
+use laneway_core::{Draft, Kind, Partition, StartAt, Store, StreamInfo, StreamSettings};
+use laneway_engine::handler::{LaneAnswer, Run};
+use laneway_engine::{Engine, Env, ProcessorSettings, Stores};
+use laneway_redis::{RedisOptions, RedisStore};
+
+use super::rows::{KEYS, PER_CALL, WORKERS};
+use crate::workload::{PAYLOAD_BYTES, SHARDS, key};
+use crate::{Failure, seam};
+
+const STREAM: &str = "orders";
+const PROCESSOR: &str = "engine";
+/// How often it is looked whether everything is settled, how long that may take, and how long the end may.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+const SETTLE_WITHIN: Duration = Duration::from_secs(600);
+const DRAIN: Duration = Duration::from_secs(30);
+
+/// A store with one stream, and a processor that has not begun.
+#[derive(Clone)]
+pub(super) struct Ours {
+    pub(super) store: RedisStore,
+    pub(super) stream: StreamInfo,
+}
+
+impl Ours {
+    pub(super) async fn open(url: &str, namespace: &str) -> Result<Self, Failure> {
+        let options = RedisOptions { namespace: namespace.to_owned(), ..RedisOptions::new(url) };
+        let store = RedisStore::open(options).await?;
+        let settings =
+            StreamSettings { partitions: SHARDS, keep: Duration::ZERO, ..StreamSettings::default() };
+        let define = Define::Stream { name: STREAM.to_owned(), expect: None, settings };
+        let stream = store.define(define).await?.stream.ok_or("no stream was made")?;
+        let register = Define::Processor {
+            stream: stream.id,
+            name: PROCESSOR.to_owned(),
+            start: StartAt::Beginning,
+            settings: Bytes::new(),
+        };
+        store.define(register).await?;
+        Ok(Self { store, stream })
+    }
+
+    /// Appends so many events in calls of [`PER_CALL`]; answers the seconds.
+    pub(super) async fn append(&self, events: u64) -> Result<f64, Failure> {
+        let start = seam::now();
+        let calls = events / PER_CALL as u64 / u64::from(WORKERS);
+        let workers: Vec<_> =
+            (0..WORKERS).map(|worker| seam::spawn(self.clone().append_from(worker, calls))).collect();
+        for worker in workers {
+            worker.await??;
+        }
+        Ok(seam::seconds_since(start))
+    }
+
+    async fn append_from(self, worker: u32, calls: u64) -> Result<(), Failure> {
+        let keys = keys_of_shards(KEYS)?;
+        let payload = Bytes::from(vec![7; PAYLOAD_BYTES]);
+        let mut random = fastrand::Rng::with_seed(u64::from(worker));
+        for call in 0..calls {
+            let shard = (call as u32 * WORKERS + worker) % SHARDS;
+            let numbers = &keys[shard as usize];
+            let drafts = (0..PER_CALL).map(|_| {
+                let number = numbers[random.usize(0..numbers.len())];
+                Ok(Draft::new(Some(key(number)?), Kind::default(), payload.clone()))
+            });
+            self.append_to(shard, drafts.collect::<Result<_, Failure>>()?).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn append_to(&self, shard: u32, drafts: Vec<Draft>) -> Result<(), Failure> {
+        let append = Append {
+            shard: self.stream.shard(Partition(shard)),
+            incarnation: self.store.about().incarnation,
+            layout: self.stream.layout,
+            origin: None,
+            drafts,
+            object: None,
+        };
+        self.store.append(append).await?;
+        Ok(())
+    }
+
+    /// Runs everything through a handler that does nothing; answers the seconds until all is settled.
+    pub(super) async fn drain(&self) -> Result<f64, Failure> {
+        let shared = Arc::new(self.store.clone());
+        let stores = Stores { store: shared.clone(), documents: shared.clone(), wakeups: shared };
+        let engine = Engine::new(stores, Env::system());
+        let handler = |run: Run| {
+            let answers = run.lanes.iter().map(|_| LaneAnswer::done(None)).collect();
+            std::future::ready(answers)
+        };
+        let start = seam::now();
+        let settings = ProcessorSettings { uses_state: false, ..ProcessorSettings::default() };
+        engine.process(PROCESSOR, STREAM, settings, Arc::new(handler)).await?;
+        while let Some(open) = self.open_shard().await? {
+            if seam::seconds_since(start) > SETTLE_WITHIN.as_secs_f64() {
+                return Err(format!("{open} after {SETTLE_WITHIN:?}").into());
+            }
+            seam::pause(LOOK_EVERY).await;
+        }
+        let seconds = seam::seconds_since(start);
+        engine.drain(DRAIN).await;
+        Ok(seconds)
+    }
+
+    /// A shard where something is not settled, in words.
+    async fn open_shard(&self) -> Result<Option<String>, Failure> {
+        for partition in 0..SHARDS {
+            let shard = self.stream.shard(Partition(partition));
+            let Rows::Seats(about, seats) = self.store.query(Query::Seats(shard)).await? else {
+                return Err("the store answered another list than seats".into());
+            };
+            let floor = seats.first().ok_or("the seat is gone")?.progress.window.floor();
+            if floor != about.head {
+                return Ok(Some(format!("shard {shard} is settled up to {floor} of {}", about.head)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Numbers of keys by the shard that they belong to.
+pub(super) fn keys_of_shards(keys: u32) -> Result<Vec<Vec<u32>>, Failure> {
+    let mut by_shard = vec![Vec::new(); SHARDS as usize];
+    for number in 0..keys {
+        by_shard[key(number)?.partition(SHARDS).0 as usize].push(number);
+    }
+    Ok(by_shard)
+}

@@ -1,0 +1,151 @@
+//! The program on a Redis server: served, examined, moved to and from; and its password is never told.
+
+use std::path::Path;
+use std::process::Output;
+
+use laneway_testkit::servers::RedisServer;
+use serde_json::{Value, json};
+
+use crate::program::{Program, run};
+
+/// What the server takes as its password.
+const PASSWORD: &str = "canary-of-the-redis-server";
+
+fn server(settings: &[&str]) -> (RedisServer, String) {
+    let server = RedisServer::start(&[&["--requirepass", PASSWORD], settings].concat());
+    let url = format!("redis://:{PASSWORD}@{}", server.address());
+    (server, url)
+}
+
+/// All that a command said; nothing of it is the password.
+fn said(output: &Output) -> String {
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(!said.contains(PASSWORD), "{said}");
+    said
+}
+
+fn good(folder: &Path, args: &[&str]) -> String {
+    let output = run(folder, args);
+    let said = said(&output);
+    assert!(output.status.success(), "{args:?}: {said}");
+    said
+}
+
+async fn call(program: &Program, method: &str, path: &str, body: Value) -> Value {
+    let body = (!body.is_null()).then(|| body.to_string().into_bytes());
+    let answer = program.client().send(method.parse().unwrap(), path, &[], body).await.unwrap();
+    assert!(answer.status.is_success(), "{method} {path}: {}", String::from_utf8_lossy(&answer.body));
+    serde_json::from_slice(&answer.body).unwrap_or(Value::Null)
+}
+
+async fn serve(folder: &Path, url: &str) -> Program {
+    let mut program = Program::serve_as(folder, &["--store", url], &[]).await;
+    program.keep_secret([PASSWORD.to_owned()]);
+    program
+}
+
+/// Appends an event for ann and answers its receipt.
+async fn append(program: &Program) -> Value {
+    let answer = call(program, "POST", "/v1/streams/orders/events", json!({"key": "ann", "data": 1})).await;
+    json!({"durability": answer["durability"], "id": answer["events"][0]["id"], "seq": answer["events"][0]["seq"]})
+}
+
+#[tokio::test]
+async fn a_server_on_redis_keeps_everything_and_says_how_safe_it_is() {
+    let (folder, (_redis, url)) = (tempfile::tempdir().unwrap(), server(&["--appendfsync", "everysec"]));
+    let program = serve(folder.path(), &url).await;
+    call(&program, "PUT", "/v1/streams/orders", json!({"partitions": 1})).await;
+    assert_eq!(append(&program).await, json!({"durability": "buffered", "id": 1, "seq": 1}));
+    assert!(program.errors().contains("appendfsync everysec"), "{}", program.errors());
+    program.stop().await;
+    let program = serve(folder.path(), &url).await;
+    assert_eq!(append(&program).await, json!({"durability": "buffered", "id": 2, "seq": 2}));
+    // Another application on the same server sees nothing of it.
+    let mut other =
+        Program::serve_as(folder.path(), &["--store", &url], &[("LANEWAY_STORE_NAMESPACE", "other")]).await;
+    other.keep_secret([PASSWORD.to_owned()]);
+    let seen = call(&other, "GET", "/v1/streams", Value::Null).await.to_string();
+    assert!(!seen.contains("orders"), "{seen}");
+}
+
+#[test]
+fn doctor_and_config_check_know_the_server() {
+    let (folder, (_redis, url)) = (tempfile::tempdir().unwrap(), server(&["--appendfsync", "always"]));
+    let found = good(folder.path(), &["doctor", "--store", &url, "--listen", "127.0.0.1:0"]);
+    assert!(found.contains("appendfsync always") && found.contains("answers are synced"), "{found}");
+    let wrong = run(
+        folder.path(),
+        &["doctor", "--store", &url.replace(PASSWORD, "wrong"), "--listen", "127.0.0.1:0"],
+    );
+    assert!(
+        !wrong.status.success() && said(&wrong).contains("does not let this user in"),
+        "{}",
+        said(&wrong)
+    );
+
+    let write = |text: String| std::fs::write(folder.path().join("laneway.toml"), text).unwrap();
+    write(format!(
+        "[store]\nurl = \"{url}\"\nnamespace = \"shop\"\nwait_replicas = 1\nanswer_within = \"2s\"\n"
+    ));
+    good(folder.path(), &["config", "check"]);
+    let shown = good(folder.path(), &["config", "show"]);
+    assert!(shown.contains("wait_replicas") && shown.contains("redis://***@"), "{shown}");
+    let refused = run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert!(said(&refused).contains("wait_replicas is 1, must be at most 0"), "{}", said(&refused));
+    for (line, fault) in [
+        ("namespace = \"a b\"", "namespace"),
+        ("tls_ca = \"ca.pem\"", "ca.pem cannot be read"),
+        ("wait_replicas = 0", "store.wait_replicas"),
+    ] {
+        write(format!("[store]\nurl = \"{url}\"\n{line}\n"));
+        let refused = run(folder.path(), &["config", "check"]);
+        assert!(!refused.status.success() && said(&refused).contains(fault), "{line}: {}", said(&refused));
+    }
+    write("[store]\nurl = \"file:./data\"\nwait_replicas = 1\n".to_owned());
+    let refused = run(folder.path(), &["config", "check"]);
+    assert!(said(&refused).contains("has no server"), "{}", said(&refused));
+}
+
+#[test]
+fn servers_that_would_lose_events_are_refused_with_what_to_set() {
+    let (folder, (_redis, url)) =
+        (tempfile::tempdir().unwrap(), server(&["--maxmemory-policy", "allkeys-lru"]));
+    let refused = run(folder.path(), &["serve", "--store", &url, "--listen", "127.0.0.1:0"]);
+    assert!(said(&refused).contains("CONFIG SET maxmemory-policy noeviction"), "{}", said(&refused));
+}
+
+#[tokio::test]
+async fn a_store_moves_to_redis_and_back_with_ids_and_jobs() {
+    let (folder, (_redis, url)) = (tempfile::tempdir().unwrap(), server(&[]));
+    let program = Program::serve_untouched(folder.path()).await;
+    call(&program, "PUT", "/v1/streams/orders", json!({"partitions": 1})).await;
+    call(&program, "PUT", "/v1/processors/charge", json!({"stream": "orders", "pull": true})).await;
+    let job = call(&program, "POST", "/v1/streams/orders/jobs", json!({"key": "ann", "data": 1})).await;
+    let path = format!("/v1/jobs/{}", job["id"].as_str().unwrap());
+    let claims = call(&program, "POST", "/v1/processors/charge/claim", json!({"wait": "20s"})).await;
+    let settled = json!({"settlements": [{"claim": claims["claims"][0]["claim"], "outcome": "done", "result": "paid"}]});
+    call(&program, "POST", "/v1/processors/charge/settle", settled).await;
+    append(&program).await;
+    let before = call(&program, "GET", &path, Value::Null).await;
+    program.stop().await;
+
+    let copied = good(folder.path(), &["store", "copy", "file:./data", &url, "--namespace", "moved"]);
+    assert!(copied.contains("verified 2 events, 1 lanes, 1 job ends"), "{copied}");
+    let again = run(folder.path(), &["store", "copy", "file:./data", &url, "--namespace", "moved"]);
+    assert_eq!(again.status.code(), Some(4), "{}", said(&again));
+    let mut program =
+        Program::serve_as(folder.path(), &["--store", &url], &[("LANEWAY_STORE_NAMESPACE", "moved")]).await;
+    program.keep_secret([PASSWORD.to_owned()]);
+    assert_eq!(call(&program, "GET", &path, Value::Null).await, before);
+    assert_eq!(append(&program).await, json!({"durability": "buffered", "id": 3, "seq": 3}));
+    program.stop().await;
+
+    let copied = good(folder.path(), &["store", "copy", &url, "file:./back", "--namespace", "moved"]);
+    assert!(copied.contains("verified 3 events"), "{copied}");
+    let program = Program::serve_as(folder.path(), &["--store", "file:./back"], &[]).await;
+    assert_eq!(call(&program, "GET", &path, Value::Null).await, before);
+    assert_eq!(append(&program).await, json!({"durability": "synced", "id": 4, "seq": 4}));
+    let verified = good(folder.path(), &["verify", "orders", "--server", program.address()]);
+    assert!(verified.contains("orders is in order: 4 events"), "{verified}");
+}

@@ -1,0 +1,86 @@
+//! Servers that stores are on, started by tests: on free loopback ports, in temporary folders, gone with the test.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// A shell stands between: it starts the server again when it ends, and when this process closes its end of a pipe, however
+/// this process ends, it ends the server and removes the folder.
+const KEEPER: &str = r#"folder=$1; shift
+while :; do redis-server "$@" & echo $! >"$folder/pid"; wait $!; done & keeper=$!
+cat >/dev/null
+kill "$keeper"; kill -9 "$(cat "$folder/pid")"; rm -rf "$folder""#;
+
+/// How often another port is tried when somebody else took the one that was free.
+const TRIES: usize = 5;
+
+/// A running Redis server. It needs `redis-server` and a shell, and ends when it is dropped.
+#[derive(Debug)]
+pub struct RedisServer {
+    address: SocketAddr,
+    folder: PathBuf,
+    said: BufReader<ChildStdout>,
+    _keeper: Child,
+}
+
+impl RedisServer {
+    /// Starts a server with an append-only file and these settings besides; `{port}` in them is its port.
+    pub fn start(settings: &[&str]) -> Self {
+        (0..TRIES).find_map(|_| Self::try_start(settings)).expect("redis-server starts: is it installed?")
+    }
+
+    fn try_start(settings: &[&str]) -> Option<Self> {
+        let free = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let address = free.local_addr().expect("it is bound");
+        let port = address.port().to_string();
+        drop(free);
+        let folder = std::env::temp_dir().join(format!("laneway-redis-{}-{port}", std::process::id()));
+        std::fs::create_dir(&folder).expect("a new folder among the temporary ones");
+        let mut keeper = Command::new("sh")
+            .args(["-c", KEEPER, "keeper"])
+            .arg(&folder)
+            .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes", "--dir"])
+            .arg(&folder)
+            .args(settings.iter().map(|setting| setting.replace("{port}", &port)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("sh runs");
+        let said = BufReader::new(keeper.stdout.take().expect("it is piped"));
+        let mut server = Self { address, folder, said, _keeper: keeper };
+        server.wait_until_ready().then_some(server)
+    }
+
+    /// Reads on until the server says that it is ready; false if it never will be.
+    fn wait_until_ready(&mut self) -> bool {
+        self.said
+            .by_ref()
+            .lines()
+            .map_while(Result::ok)
+            .any(|line| line.contains("Ready to accept connections"))
+    }
+
+    /// Kills the server as a power switch would, and waits until it is there again with what its file has.
+    pub fn kill(&mut self) {
+        self.signal("KILL");
+        assert!(self.wait_until_ready(), "the server comes back");
+    }
+
+    /// Sends the server a signal, such as `STOP`.
+    pub fn signal(&self, name: &str) {
+        let pid = std::fs::read_to_string(self.folder.join("pid")).expect("the keeper wrote it");
+        let sent = Command::new("kill").args(["-s", name, pid.trim()]).status().expect("kill runs");
+        assert!(sent.success(), "signal {name}");
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it is, for a store.
+    pub fn url(&self) -> String {
+        format!("redis://{}", self.address)
+    }
+}

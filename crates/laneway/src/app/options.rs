@@ -1,0 +1,48 @@
+//! What a store is asked for besides its URL.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What a store that several processes share is asked for, besides where it is. Whatever is absent is as usual.
+///
+/// ```no_run
+/// use laneway::{Laneway, StoreOptions};
+///
+/// # async fn open() -> laneway::Result<()> {
+/// let options = StoreOptions { namespace: Some("shop".to_owned()), ..StoreOptions::default() };
+/// let app = Laneway::open_with("redis://127.0.0.1:6379", &options).await?; // needs the feature `redis`
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreOptions {
+    /// Keeps several applications on one server apart. Default `laneway`.
+    pub namespace: Option<String>,
+    /// How many replicas must have a write before it is answered. Default 0.
+    pub wait_replicas: Option<u8>,
+    /// How long to wait for an answer before the call is repeated. Default 10 seconds.
+    pub answer_within: Option<Duration>,
+    /// How long a connection may take. Default 5 seconds.
+    pub connect_within: Option<Duration>,
+    /// File with the authorities that may vouch for the server, as PEM. Default: those that the machine trusts.
+    pub tls_ca: Option<PathBuf>,
+    /// File with our certificate, as PEM, for servers that ask for one. Default none.
+    pub tls_cert: Option<PathBuf>,
+    /// File with its key. Default none.
+    pub tls_key: Option<PathBuf>,
+}
+
+impl StoreOptions {
+    /// The first option that was given.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("namespace", self.namespace.is_some()),
+            ("wait_replicas", self.wait_replicas.is_some()),
+            ("answer_within", self.answer_within.is_some()),
+            ("connect_within", self.connect_within.is_some()),
+            ("tls_ca", self.tls_ca.is_some()),
+            ("tls_cert", self.tls_cert.is_some()),
+            ("tls_key", self.tls_key.is_some()),
+        ];
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
+}
