@@ -138,6 +138,11 @@ impl Engine {
         Cluster::new(self.env.clone(), self.stores.clone(), Arc::clone(&self.catalogue))
     }
 
+    /// Whether it is one of several nodes on its store.
+    pub fn is_in_cluster(&self) -> bool {
+        self.membership.is_some()
+    }
+
     /// This node's token while it is in a cluster.
     pub fn node(&self) -> Option<NodeToken> {
         self.membership.as_ref()?.node()

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use laneway::engine::handler::Desk;
 use laneway::engine::{DefineError, Engine, Registration};
@@ -217,6 +218,27 @@ pub(crate) async fn resume(
         }
     }
     Ok(())
+}
+
+/// How often it is looked at what other nodes were told.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long runs may go on when another node was told to change their processor.
+const CHANGE_WITHIN: Duration = Duration::from_secs(10);
+
+/// Runs here too what was registered or changed over the API of another node. Ends at once where there are no others.
+pub(crate) async fn follow(engine: &Engine, duties: &Duties, webhooks: Option<&Arc<Rules>>) {
+    while engine.is_in_cluster() {
+        seam::pass(LOOK_EVERY).await;
+        let followed = async {
+            engine.follow_changes(CHANGE_WITHIN).await?;
+            resume(engine, duties, webhooks).await
+        };
+        match followed.await {
+            // Somebody asks the same of this node at this moment.
+            Ok(()) | Err(DefineError::AlreadyRuns(_)) => {}
+            Err(error) => tracing::warn!(%error, "what other nodes were told is looked at again"),
+        }
+    }
 }
 
 fn endpoint(url: &str, webhooks: Option<&Arc<Rules>>) -> Result<Web, String> {

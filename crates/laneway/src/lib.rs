@@ -157,6 +157,7 @@ pub use laneway_derive::Job;
 /// ```
 pub use laneway_derive::Record;
 pub use laneway_engine::Batch;
+pub use laneway_engine::cluster::NodeSettings;
 pub use laneway_engine::handler::OnFailure;
 pub use laneway_engine::job::{BatchId, JobError};
 pub use laneway_engine::observe::{TraceContext, Tracer, continue_trace, install_tracer};

@@ -41,6 +41,11 @@ impl Registration {
         let settings = ProcessorSettings::default();
         Self { name: name.into(), stream: stream.into(), settings, handler: Bytes::new() }
     }
+
+    /// What the store keeps of it.
+    fn encode(&self) -> Bytes {
+        StoredProcessor { settings: self.settings.clone(), handler: self.handler.clone() }.encode()
+    }
 }
 
 /// A processor as it is registered.
@@ -72,6 +77,8 @@ struct Processing {
     orders: Vec<watch::Sender<Order>>,
     seats: Vec<JoinHandle<()>>,
     work: Work,
+    /// As it was stored when it was started.
+    stored: Bytes,
 }
 
 /// Who runs the events.
@@ -101,6 +108,14 @@ impl Running {
     pub(super) fn names(&self) -> Vec<String> {
         let running = self.0.lock();
         running.iter().filter(|(_, runs)| runs.is_some()).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// How each was stored when it was started here.
+    fn stored(&self) -> BTreeMap<String, Bytes> {
+        let running = self.0.lock();
+        let here =
+            running.iter().filter_map(|(name, runs)| Some((name.clone(), runs.as_ref()?.stored.clone())));
+        here.collect()
     }
 
     fn reserve(&self, name: &str) -> Result<Reserved, DefineError> {
@@ -264,6 +279,35 @@ impl Engine {
         }
     }
 
+    /// Takes over what other nodes were told to change about processors that run here: each is drained, and goes on with what is
+    /// stored. One with another kind of handler is only stopped: whoever knows handlers starts it again.
+    pub async fn follow_changes(&self, within: Duration) -> Result<(), DefineError> {
+        let streams = self.catalogue.streams().await?;
+        let running = self.running.stored();
+        for (stream, processor) in streams.iter().flat_map(|stream| {
+            stream.processors.iter().map(move |processor| (stream.name.clone(), processor.clone()))
+        }) {
+            let Some(here) = running.get(&processor.name).filter(|here| **here != processor.settings) else {
+                continue;
+            };
+            // What a newer Laneway wrote stays as it was understood here.
+            let Ok(stored) = StoredProcessor::decode(processor.settings) else { continue };
+            let is_same_kind =
+                StoredProcessor::decode(here.clone()).is_ok_and(|here| here.handler == stored.handler);
+            if is_same_kind {
+                let registration = Registration {
+                    settings: stored.settings,
+                    handler: stored.handler,
+                    ..Registration::new(processor.name, stream)
+                };
+                self.change_processor(registration, within).await?;
+            } else {
+                self.stop_if_running(&processor.name, within).await;
+            }
+        }
+        Ok(())
+    }
+
     /// Drains one processor on this node while the others run; after `within` its runs are asked to stop.
     ///
     /// It stays registered, and what did not finish runs again when it is next started.
@@ -365,10 +409,10 @@ impl Engine {
         &self,
         registration: &Registration,
     ) -> Result<(Arc<StreamInfo>, ProcessorId), DefineError> {
-        let Registration { name, stream, settings, handler } = registration;
+        let Registration { name, stream, settings, handler: _ } = registration;
         settings.check().map_err(DefineError::Settings)?;
         let info = self.catalogue.stream(stream).await?;
-        let stored = StoredProcessor { settings: settings.clone(), handler: handler.clone() }.encode();
+        let stored = registration.encode();
         let known = info.processors.iter().find(|processor| processor.name == *name);
         if known.is_none_or(|known| known.settings != stored) {
             let define = Define::Processor {
@@ -389,6 +433,7 @@ impl Engine {
         work: Work,
     ) -> Result<(), DefineError> {
         let (info, processor) = self.write(registration).await?;
+        let stored = registration.encode();
         let Registration { name, stream, settings, .. } = registration;
         let (handler, places) = match &work {
             Work::Handler(handler) => (Arc::clone(handler), Arc::new(Semaphore::new(settings.concurrency))),
@@ -447,7 +492,7 @@ impl Engine {
             })
             .unzip();
         self.nearby.runs(processor, places_here);
-        reserved.runs(Processing { id: processor, orders, seats, work });
+        reserved.runs(Processing { id: processor, orders, seats, work, stored });
         if let Some(membership) = &self.membership {
             membership.look_again();
         }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use laneway::Laneway;
+use laneway::{Laneway, StoreOptions};
 
 use super::run::CommandError;
 use crate::declare::{check_choice, declare};
 use crate::file_limit;
 use crate::http::{Gate, Hosts, Mode};
 use crate::listen::{self, Patience, Tls};
-use crate::node::resume;
+use crate::node::{follow, resume};
 use crate::preflight;
 use crate::reload::Reload;
 use crate::serve::serve;
@@ -28,7 +28,9 @@ pub(super) async fn run(settings: Settings, end: End) -> Result<(), CommandError
     let door = listen::open(&http.listen, http.consent(), tls.clone(), patience, otherwise).await?;
     let mode = if http.read_only { Mode::ReadOnly } else { Mode::ReadWrite };
     let gate = Gate::new(Hosts::new(door.exposure, http.hosts.clone()), book.clone(), mode, http.limits);
-    let app = Laneway::open_with(&settings.store.url, &settings.store.options()).await?;
+    let node = (!settings.store.is_single()).then(|| settings.member.settings(&settings.node));
+    let options = StoreOptions { node, ..settings.store.options() };
+    let app = Laneway::open_with(&settings.store.url, &options).await?;
     if mode == Mode::ReadWrite {
         let engine = app.engine();
         engine.start_reports().await?;
@@ -38,10 +40,18 @@ pub(super) async fn run(settings: Settings, end: End) -> Result<(), CommandError
         engine.start_upkeep();
     }
     let reload = Reload::new(book, tls)?;
+    let (engine, duties, rules) = (app.engine().clone(), settings.node.clone(), webhooks.clone());
+    let following = async move {
+        if mode == Mode::ReadWrite {
+            follow(&engine, &duties, rules.as_ref()).await;
+        }
+        std::future::pending::<()>().await;
+    };
     say(format_args!("ready {}://{}", door.scheme(), door.address()?));
     tokio::select! {
         () = serve(door, gate, app, settings.node, webhooks, async { drop(end.await) }) => {}
         () = reload.whenever_asked() => {}
+        () = following => {}
     }
     Ok(())
 }

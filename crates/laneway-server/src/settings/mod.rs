@@ -22,6 +22,7 @@ mod flags;
 mod http;
 mod listen;
 mod load;
+mod member;
 mod origin;
 #[cfg(test)]
 mod reference;

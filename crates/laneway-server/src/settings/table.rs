@@ -5,6 +5,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::field::{Field, Form, bounded, choice, length, list, number, path, put, put_some, text, yes_no};
 use super::http::Http;
+use super::member::Member;
 use super::sections::{Processor, Schedule, Stream};
 use super::webhook::Webhook;
 use super::{listen, webhook};
@@ -24,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) http: Http,
     /// `[node]`.
     pub(crate) node: Duties,
+    /// The rest of it, for others on the store.
+    pub(crate) member: Member,
     /// `[webhook]`.
     pub(crate) webhook: Webhook,
     /// `[log]`.
@@ -83,6 +86,7 @@ impl Settings {
             store: Store { url: String::new(), namespace: String::new(), shared: StoreOptions::default() },
             http: Http::on(String::new()),
             node: Duties::all(),
+            member: Member::default(),
             webhook: Webhook::default(),
             log: Log { level: LevelFilter::OFF, format: Format::Text },
             streams: Vec::new(),
@@ -485,6 +489,72 @@ pub(crate) const TABLE: &[Setting] = &[
             read: |to, value| put(&mut to.node.tags, list(value)),
         },
         flag: Some("tag"),
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "node.name",
+            form: Form::Text("NAME"),
+            default: None,
+            about: "What other nodes and people call this one. Default: the machine's name and the number of the process.",
+            read: |to, value| put_some(&mut to.member.name, text(value)),
+        },
+        flag: Some("node-name"),
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "node.weight",
+            form: Form::Number,
+            default: Some("1"),
+            about: "How many partitions this node takes in comparison to others, 1 to 1000.",
+            read: |to, value| put(&mut to.member.weight, number(value)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "node.standby",
+            form: Form::YesNo,
+            default: Some("false"),
+            about: "Own something only when no other node can.",
+            read: |to, value| put(&mut to.member.standby, yes_no(value)),
+        },
+        flag: Some("standby"),
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "node.lease",
+            form: Form::Length,
+            default: Some("10s"),
+            about: "How long this node is believed to live after it was last heard of, 1s to 10m: so long its work waits when it dies.",
+            read: |to, value| put(&mut to.member.lease, length(value)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "node.settle",
+            form: Form::Length,
+            default: Some("2s"),
+            about: "How long a node that has joined takes nothing from others, at most 1h. The leader's setting counts.",
+            read: |to, value| put(&mut to.member.settle, length(value)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "node.grace",
+            form: Form::Length,
+            default: Some("10s"),
+            about: "How long runs may go on when their partition moves to another node, at most 1h; then they are asked to stop and run there.",
+            read: |to, value| put(&mut to.member.grace, length(value)),
+        },
+        flag: None,
         shown: Shown::Whole,
     },
     Setting {

@@ -2,6 +2,7 @@
 
 use laneway::StoreOptions;
 
+use super::member::Member;
 use super::table::Settings;
 use crate::duties::Role;
 
@@ -21,6 +22,17 @@ pub(super) fn faults(settings: &Settings) -> Vec<String> {
              a file: or memory: store has no server, so none of them can be set"
                 .to_owned(),
         );
+    }
+    if store.is_single() && settings.member != Member::default() {
+        faults.push(
+            "node.name, node.weight, node.standby, node.lease, node.settle, node.grace: a file: or memory: store has no \
+             other nodes, so none of them can be set"
+                .to_owned(),
+        );
+    }
+    if !store.is_single() {
+        let member = settings.member.settings(&settings.node).check().err();
+        faults.extend(member.into_iter().flatten().map(|fault| fault.to_string()));
     }
     let role = settings.node.role;
     if role != Role::All && store.is_single() {

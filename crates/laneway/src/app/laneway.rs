@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::JobId;
+use laneway_engine::cluster::NodeSettings;
 use laneway_engine::job::BatchId;
 use laneway_engine::{Engine, Env, Stores};
 
@@ -85,7 +86,11 @@ impl Laneway {
     pub async fn open_with(url: &str, options: &StoreOptions) -> Result<Self, OpenError> {
         let env = Env::system();
         let stores = open(url, options, &env).await?;
-        Ok(Self::with_engine(Engine::new(stores, env)))
+        if !stores.store.about().capabilities.shared {
+            return Ok(Self::with_engine(Engine::new(stores, env)));
+        }
+        let node = options.node.clone().unwrap_or_else(usual_node);
+        Ok(Self::with_engine(Engine::in_cluster(stores, env, node).map_err(OpenError::Node)?))
     }
 
     /// An app on a store of your own, or one that was opened with options.
@@ -105,8 +110,15 @@ impl Laneway {
     /// let app = Laneway::with_store(Stores { store: store.clone(), documents: store.clone(), wakeups: store });
     /// # Ok(()) }
     /// ```
+    ///
+    /// On a store that says of itself that several processes may use it at once, the app is one node among others.
     pub fn with_store(stores: Stores) -> Self {
-        Self::with_engine(Engine::new(stores, Env::system()))
+        let env = Env::system();
+        if !stores.store.about().capabilities.shared {
+            return Self::with_engine(Engine::new(stores, env));
+        }
+        let engine = Engine::in_cluster(stores, env, usual_node());
+        Self::with_engine(engine.expect("the usual settings are within their limits"))
     }
 
     pub(crate) fn with_engine(engine: Engine) -> Self {
@@ -207,6 +219,11 @@ impl Laneway {
     pub fn engine(&self) -> &Engine {
         &self.shared.engine
     }
+}
+
+/// A node that is named after its process.
+fn usual_node() -> NodeSettings {
+    NodeSettings::new(format!("process-{}", std::process::id()))
 }
 
 impl std::fmt::Debug for Laneway {

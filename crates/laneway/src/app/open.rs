@@ -1,7 +1,7 @@
 //! From a URL to a store.
 
 use laneway_core::StoreError;
-use laneway_engine::{Env, Stores};
+use laneway_engine::{DefineError, Env, Stores};
 
 use super::options::StoreOptions;
 #[cfg(feature = "embedded")]
@@ -27,6 +27,9 @@ pub enum OpenError {
         /// What is wrong with it.
         wrong: String,
     },
+    /// What was said of this node is out of range: correct it.
+    #[error(transparent)]
+    Node(DefineError),
     /// The store is there and cannot be opened.
     #[error("store {url:?} cannot be opened")]
     Store {

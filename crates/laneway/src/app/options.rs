@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use laneway_engine::cluster::NodeSettings;
+
 /// What a store that several processes share is asked for, besides where it is. Whatever is absent is as usual.
 ///
 /// ```no_run
@@ -29,6 +31,8 @@ pub struct StoreOptions {
     pub tls_cert: Option<PathBuf>,
     /// File with its key. Default none.
     pub tls_key: Option<PathBuf>,
+    /// How this process takes part among the others on the store. Default: a node that is named after its process.
+    pub node: Option<NodeSettings>,
 }
 
 impl StoreOptions {
@@ -42,6 +46,7 @@ impl StoreOptions {
             ("tls_ca", self.tls_ca.is_some()),
             ("tls_cert", self.tls_cert.is_some()),
             ("tls_key", self.tls_key.is_some()),
+            ("node", self.node.is_some()),
         ];
         given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
     }
