@@ -82,6 +82,16 @@ pub struct Why {
     pub until: Option<String>,
 }
 
+impl std::fmt::Display for Why {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.detail)?;
+        match &self.until {
+            Some(until) => write!(formatter, " (until {until})"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A lane of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

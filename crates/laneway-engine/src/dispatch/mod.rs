@@ -1,7 +1,7 @@
 //! Dispatch: what a processor's owner of a partition does with its events, from the log to the commit.
 //!
 //! `seat` is the state, in plain code; its rules are in `intake`, `turns`, `batches`, `accused`, `urgent`, `settle`, `requests` (with `queue`, `redrive`, `claims`), `loading` and
-//! `durable`.
+//! `durable`; `standing` tells how lanes stand.
 //! `settings` is what a processor was asked to be and `stored` its form in the store; `run` is the loop that acts, `carry` carries runs out, `fetch` are the reads it makes, `own` how a seat comes to its owner.
 
 mod accused;
@@ -22,6 +22,7 @@ mod run;
 mod seat;
 mod settings;
 mod settle;
+mod standing;
 mod stored;
 mod turns;
 mod urgent;

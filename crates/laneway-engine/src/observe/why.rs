@@ -23,7 +23,7 @@ pub enum Why {
     },
     /// Nobody processes the stream, or not this processor.
     NoProcessor,
-    /// The processor is registered, but no node has taken this partition yet.
+    /// The processor is registered, but nobody runs it on this partition.
     NoOwner,
     /// The whole processor was paused on this partition.
     ProcessorPaused,
@@ -87,10 +87,15 @@ pub enum Why {
         /// Since when that one runs, if it has taken long enough to be told.
         since: Option<Timestamp>,
     },
-    /// It is its lane's first, and its processor runs as many at once on its node as it may.
+    /// It is its lane's first, and a limit of its processor holds it back.
     LimitReached {
-        /// How many.
-        concurrency: usize,
+        /// Which.
+        limit: Limit,
+    },
+    /// It is its lane's first, and its batch waits to be full.
+    BatchNotFull {
+        /// Until then at most.
+        until: Steady,
     },
     /// It is its lane's first, and no remote worker asks for a lane of its processor.
     NoWorker,
@@ -98,6 +103,27 @@ pub enum Why {
     Waiting {
         /// Events of the partition that are not passed and come before it.
         before: u64,
+    },
+}
+
+/// A limit of a processor that holds heads back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// It runs so many at once on its node.
+    Concurrency(usize),
+    /// So many may start per second, over all partitions.
+    Rate {
+        /// How many.
+        per_second: u32,
+        /// When the next one of the partition may start.
+        until: Steady,
+    },
+    /// So many of one key may start per second.
+    RatePerKey {
+        /// How many.
+        per_second: u32,
+        /// When the next one of the key may start.
+        until: Steady,
     },
 }
 
@@ -122,10 +148,12 @@ pub enum Place {
 /// What a head that could start is short of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Short {
-    /// A place: as many run as may.
-    Places {
-        /// How many.
-        concurrency: usize,
+    /// Room within a limit.
+    Limit(Limit),
+    /// Others to run with: its batch is not full.
+    Batch {
+        /// Until then at most.
+        until: Steady,
     },
     /// A worker: none asks.
     Workers,
@@ -159,7 +187,7 @@ pub struct Facts {
     pub place: Place,
     /// Whether the processor is registered on the stream.
     pub registered: bool,
-    /// Whether a node owns the seat.
+    /// Whether somebody owns the seat, as far as this node can know.
     pub owned: bool,
     /// Whether the seat runs.
     pub status: SeatStatus,
@@ -169,7 +197,7 @@ pub struct Facts {
     pub attempts: u32,
     /// Whether the head runs.
     pub runs: Runs,
-    /// What heads of the processor are short of, where this node knows.
+    /// What the head is short of, where this node knows.
     pub short_of: Option<Short>,
     /// Events of the partition that come before it and are not passed.
     pub before: u64,
@@ -225,7 +253,8 @@ pub fn why(facts: &Facts) -> Why {
         }
         Some(Block::Running { since, .. }) if facts.runs == Runs::Untold => running(*since),
         _ if is_head => match facts.short_of {
-            Some(Short::Places { concurrency }) => Why::LimitReached { concurrency },
+            Some(Short::Limit(limit)) => Why::LimitReached { limit },
+            Some(Short::Batch { until }) => Why::BatchNotFull { until },
             Some(Short::Workers) => Why::NoWorker,
             None => Why::Waiting { before: facts.before },
         },
@@ -286,11 +315,24 @@ impl fmt::Display for Why {
             Self::Running { .. } => formatter.write_str("it runs"),
             Self::Behind { head, since: Some(_) } => write!(formatter, "event {head} of its lane runs"),
             Self::Behind { head, since: None } => write!(formatter, "event {head} of its lane comes first"),
-            Self::LimitReached { concurrency } => {
-                write!(formatter, "limit reached: its processor runs {concurrency} at once")
-            }
+            Self::LimitReached { limit } => write!(formatter, "limit reached: {limit}"),
+            Self::BatchNotFull { .. } => formatter.write_str("its batch waits to be full"),
             Self::NoWorker => formatter.write_str("no worker claims lanes of its processor"),
             Self::Waiting { before } => write!(formatter, "it waits for its turn behind {before} events"),
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Concurrency(most) => write!(formatter, "its processor runs {most} at once"),
+            Self::Rate { per_second, .. } => {
+                write!(formatter, "rate, its processor starts {per_second} a second over all partitions")
+            }
+            Self::RatePerKey { per_second, .. } => {
+                write!(formatter, "rate, its processor starts {per_second} a second of one key")
+            }
         }
     }
 }
@@ -321,8 +363,15 @@ mod tests {
         ]
     }
 
-    fn shorts() -> [Option<Short>; 3] {
-        [None, Some(Short::Places { concurrency: 8 }), Some(Short::Workers)]
+    fn shorts() -> [Option<Short>; 6] {
+        let until = Steady(9);
+        let limits = [
+            Limit::Concurrency(8),
+            Limit::Rate { per_second: 5, until },
+            Limit::RatePerKey { per_second: 5, until },
+        ];
+        let [places, rate, per_key] = limits.map(|limit| Some(Short::Limit(limit)));
+        [None, places, rate, per_key, Some(Short::Batch { until }), Some(Short::Workers)]
     }
 
     fn runs() -> [Runs; 4] {
@@ -392,8 +441,9 @@ mod tests {
                 matches!(facts.place, Place::Head(_)) && (believed || matches!(facts.runs, Runs::Here { .. }))
             }
             Why::Behind { .. } => matches!(facts.place, Place::Behind { .. }),
-            Why::LimitReached { .. } => {
-                could_start(facts) && matches!(facts.short_of, Some(Short::Places { .. }))
+            Why::LimitReached { limit } => could_start(facts) && facts.short_of == Some(Short::Limit(*limit)),
+            Why::BatchNotFull { until } => {
+                could_start(facts) && facts.short_of == Some(Short::Batch { until: *until })
             }
             Why::NoWorker => could_start(facts) && facts.short_of == Some(Short::Workers),
             Why::Waiting { .. } => could_start(facts) && facts.short_of.is_none(),
@@ -408,7 +458,7 @@ mod tests {
     #[test]
     fn every_reachable_state_has_one_reason_and_it_is_true() {
         let states = every_state();
-        assert_eq!(states.len(), 5 * 2 * 2 * 3 * 8 * 3 * 4);
+        assert_eq!(states.len(), 5 * 2 * 2 * 3 * 8 * 6 * 4);
         for facts in &states {
             let reason = why(facts);
             assert!(is_true(facts, &reason), "{facts:?} was explained by {reason:?}");
@@ -448,6 +498,6 @@ mod tests {
                 distinct.push(kind);
             }
         }
-        assert_eq!(distinct.len(), 18, "a reason that explains nothing is none");
+        assert_eq!(distinct.len(), 19, "a reason that explains nothing is none");
     }
 }

@@ -46,6 +46,8 @@ pub(crate) struct Faulty {
     pub(crate) unreadable: Mutex<Option<(EventId, u32)>>,
     /// Calls about jobs.
     pub(crate) looks: AtomicU64,
+    /// Other processes may reach the store too.
+    pub(crate) shared: AtomicBool,
 }
 
 impl Faulty {
@@ -60,6 +62,7 @@ impl Faulty {
             unlisted: AtomicBool::new(false),
             unreadable: Mutex::default(),
             looks: AtomicU64::new(0),
+            shared: AtomicBool::new(false),
         })
     }
 
@@ -95,7 +98,9 @@ impl Faulty {
 #[async_trait]
 impl Store for Faulty {
     fn about(&self) -> About {
-        self.inner.about()
+        let mut about = self.inner.about();
+        about.capabilities.shared |= self.shared.load(Ordering::Relaxed);
+        about
     }
 
     async fn define(&self, define: Define) -> Result<Defined> {

@@ -2,7 +2,7 @@
 
 use laneway::core::store::SeatStatus;
 use laneway::core::{Block, Due};
-use laneway::engine::observe::{ProcessorStanding, Why};
+use laneway::engine::observe::{Limit, ProcessorStanding, Why};
 use laneway_client::wire;
 
 use super::time::{date_of, due};
@@ -26,7 +26,11 @@ pub(crate) fn why(why: &Why) -> wire::Why {
         Why::Running { .. } => ("running", None, None),
         Why::Behind { head, .. } => ("behind", Some(*head), None),
         Why::Waiting { .. } => ("waiting", None, None),
-        Why::LimitReached { .. } => ("limit_reached", None, None),
+        Why::LimitReached { limit: Limit::Concurrency(_) } => ("limit_reached", None, None),
+        Why::LimitReached { limit: Limit::Rate { until, .. } | Limit::RatePerKey { until, .. } } => {
+            ("limit_reached", None, Some(Due::Steady(*until)))
+        }
+        Why::BatchNotFull { until } => ("batch_not_full", None, Some(Due::Steady(*until))),
         Why::NoWorker => ("no_worker", None, None),
     };
     wire::Why {
