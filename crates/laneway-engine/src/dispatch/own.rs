@@ -124,7 +124,7 @@ async fn take(
     let resume = seize(ground, id).await?;
     let was_clean = resume.progress.clean;
     let (records, ahead) = records(ground, id).await?;
-    let mut seat = Seat::new(id, Arc::clone(settings), stream, names, resume, records);
+    let mut seat = Seat::new(id, Arc::clone(settings), stream, names, resume, records)?;
     if ground.demand.is_some() {
         seat.serve_workers();
     }

@@ -383,6 +383,7 @@ mod tests {
             requests_applied: 0,
             emitted: 0,
             forwarded: 0,
+            note: Bytes::new(),
             status: SeatStatus::Run,
             incarnation: 1,
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use laneway_core::store::{
-    Entry, LaneSelect, LaneView, Lanes, Query, Read, ReadFrom, Rows, SeatView, TailView,
+    Entry, LaneSelect, LaneView, Lanes, Query, Read, ReadFrom, Rows, SeatStatus, SeatView, TailView,
 };
 use laneway_core::{
     EventId, JobId, Key, LaneName, Partition, Seat, Shard, Status, Store, StoreError, StreamInfo,
@@ -12,6 +12,7 @@ use laneway_core::{
 use super::lanes::{LaneStanding, ProcessorStanding};
 use super::nearby::{LaneRuns, Nearby};
 use super::why::{Facts, Place, Runs, Short, Why, status, why};
+use crate::dispatch::{Note, Paused};
 use crate::job::{Job, JobError, JobStatus, Jobs};
 use crate::log::{Catalogue, CatalogueError};
 
@@ -118,11 +119,12 @@ impl Looker {
         };
         let told = self.told(id, &view.record.lane).await;
         let place = head.map_or(Place::Nothing, Place::Head);
-        let facts = self.facts_of(id, seat, &view, place, &told);
+        let facts = self.facts_of(id, seat, &view, place, &told)?;
         let has_record = view.record.block.is_some() || view.record.attempts > 0;
         Ok(ProcessorStanding {
             processor,
             status: seat.progress.status,
+            paused: facts.paused.clone(),
             record: has_record.then_some(view.record),
             head,
             state: view.state,
@@ -130,23 +132,31 @@ impl Looker {
         })
     }
 
-    fn facts_of(&self, id: Seat, seat: &SeatView, view: &LaneView, place: Place, told: &Told) -> Facts {
+    fn facts_of(
+        &self,
+        id: Seat,
+        seat: &SeatView,
+        view: &LaneView,
+        place: Place,
+        told: &Told,
+    ) -> Result<Facts, StoreError> {
         let floor = seat.progress.window.floor();
         let first = match place {
             Place::Head(id) | Place::Behind { head: id } => id.0,
             Place::Scheduled(_) | Place::Ended(_) | Place::Nothing => 0,
         };
-        Facts {
+        Ok(Facts {
             place,
             registered: true,
             owned: self.is_owned(id, seat),
             status: seat.progress.status,
+            paused: paused_by(seat)?,
             block: view.record.block.clone(),
             attempts: view.record.attempts,
             runs: told.state(),
             short_of: told.short_of.or_else(|| self.nearby.short_of(seat.processor)),
             before: first.saturating_sub(floor.0 + 1),
-        }
+        })
     }
 
     /// Whether somebody owns a seat, as far as this node can know. An owner that ended in good order says so in its last
@@ -243,7 +253,7 @@ impl Looker {
             Some(head) if head != event => Place::Behind { head },
             _ => Place::Head(event),
         };
-        let facts = self.facts_of(id, &seat, &view, place, &told);
+        let facts = self.facts_of(id, &seat, &view, place, &told)?;
         Ok(Standing { why: why(&facts), status: status(&facts), runs: found })
     }
 }
@@ -285,6 +295,12 @@ pub(super) fn runs_of(found: Option<&LaneRuns>) -> Runs {
         }
         Some(LaneRuns { since, .. }) => Runs::Here { since: *since },
     }
+}
+
+/// Who paused a seat, while it is paused.
+pub(super) fn paused_by(seat: &SeatView) -> Result<Option<Paused>, StoreError> {
+    let note = Note::decode(seat.progress.note.clone())?;
+    Ok(note.paused.filter(|_| seat.progress.status == SeatStatus::Paused))
 }
 
 pub(super) fn other_list(wanted: &str) -> StoreError {

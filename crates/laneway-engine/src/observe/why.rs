@@ -9,6 +9,8 @@ use bytes::Bytes;
 use laneway_core::store::SeatStatus;
 use laneway_core::{Block, Due, EventId, Status, Steady, Terminal, Timestamp};
 
+use crate::dispatch::Paused;
+
 /// The one reason why an event, a job or a lane does not go on now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
@@ -26,7 +28,12 @@ pub enum Why {
     /// The processor is registered, but nobody runs it on this partition.
     NoOwner,
     /// The whole processor was paused on this partition.
-    ProcessorPaused,
+    ProcessorPaused {
+        /// By whom; empty if nobody said.
+        by: Bytes,
+        /// When.
+        at: Timestamp,
+    },
     /// A failure stopped the processor on this partition (`on_failure = "halt"`).
     Halted,
     /// The lane was paused.
@@ -191,6 +198,8 @@ pub struct Facts {
     pub owned: bool,
     /// Whether the seat runs.
     pub status: SeatStatus,
+    /// Who paused it, while it is paused.
+    pub paused: Option<Paused>,
     /// What holds the lane up, by its record.
     pub block: Option<Block>,
     /// Failed attempts at the head.
@@ -225,7 +234,11 @@ pub fn why(facts: &Facts) -> Why {
     let Some(head) = head else { return Why::Idle };
     match facts.status {
         SeatStatus::Halted => return Why::Halted,
-        SeatStatus::Paused => return Why::ProcessorPaused,
+        SeatStatus::Paused => {
+            // One that was paused before that was written down was paused by nobody knows whom.
+            let (by, at) = facts.paused.clone().map(|paused| (paused.by, paused.at)).unwrap_or_default();
+            return Why::ProcessorPaused { by, at };
+        }
         SeatStatus::Run => {}
     }
     if !facts.owned {
@@ -295,9 +308,16 @@ impl fmt::Display for Why {
             Self::Delayed { .. } => formatter.write_str("it is not due yet"),
             Self::NoProcessor => formatter.write_str("no processor takes it"),
             Self::NoOwner => formatter.write_str("no node owns its partition"),
-            Self::ProcessorPaused => formatter.write_str("its processor is paused"),
+            Self::ProcessorPaused { by, .. } if by.is_empty() => {
+                formatter.write_str("its processor is paused")
+            }
+            Self::ProcessorPaused { by, .. } => {
+                write!(formatter, "its processor was paused by {}", String::from_utf8_lossy(by))
+            }
             Self::Halted => formatter.write_str("its processor was halted by a failure on this partition"),
-            Self::LanePaused { by, .. } => write!(formatter, "its lane was paused by {}", by.escape_ascii()),
+            Self::LanePaused { by, .. } => {
+                write!(formatter, "its lane was paused by {}", String::from_utf8_lossy(by))
+            }
             Self::Parked { head, cause } => {
                 write!(formatter, "event {head} is parked: {}", String::from_utf8_lossy(cause))
             }
@@ -363,6 +383,10 @@ mod tests {
         ]
     }
 
+    fn paused() -> Paused {
+        Paused { by: Bytes::from_static(b"ann"), at: Timestamp(5) }
+    }
+
     fn shorts() -> [Option<Short>; 6] {
         let until = Steady(9);
         let limits = [
@@ -401,6 +425,7 @@ mod tests {
                             registered,
                             owned,
                             status,
+                            paused: (status == SeatStatus::Paused).then(paused),
                             block,
                             attempts: 2,
                             runs,
@@ -423,7 +448,10 @@ mod tests {
             Why::Delayed { until } => facts.place == Place::Scheduled(*until),
             Why::NoProcessor => !facts.registered,
             Why::NoOwner => !facts.owned,
-            Why::ProcessorPaused => facts.status == SeatStatus::Paused,
+            Why::ProcessorPaused { by, at } => {
+                let told = Paused { by: by.clone(), at: *at };
+                facts.status == SeatStatus::Paused && facts.paused == Some(told)
+            }
             Why::Halted => facts.status == SeatStatus::Halted,
             Why::LanePaused { .. } => matches!(block, Some(Block::Paused { .. })),
             Why::Parked { .. } => matches!(block, Some(Block::Parked { .. })),

@@ -15,6 +15,8 @@ use laneway_core::{Document, Documents, EventId, Result, Shard, Store, StoreErro
 use laneway_embedded::MemoryStore;
 use parking_lot::Mutex;
 
+use crate::world::World;
+
 /// A call that can be made to panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
@@ -64,6 +66,13 @@ impl Faulty {
             looks: AtomicU64::new(0),
             shared: AtomicBool::new(false),
         })
+    }
+
+    /// An engine of another process over the store of a world, which owns nothing.
+    pub(crate) fn elsewhere(world: &World) -> World {
+        let store = Self::new(world.store.clone());
+        store.shared.store(true, Ordering::Relaxed);
+        World::through(store, world.store.clone(), world.env.clone())
     }
 
     /// The next call of this kind panics.

@@ -67,9 +67,24 @@ async fn paused_processor_and_missing_processor_are_told_apart() {
     world.engine.operator().pause("charge", "op").await.expect("asked");
     crate::seam::wait(std::time::Duration::from_secs(3)).await;
     let job = world.submit("ann", "ok").await;
-    assert_eq!(world.engine.looker().why_job(job).await.expect("known"), Why::ProcessorPaused);
-    world.engine.operator().resume("charge").await.expect("asked");
-    world.settled(job).await;
+    let looker = world.engine.looker().clone();
+    let why = looker.why_job(job).await.expect("known");
+    let Why::ProcessorPaused { by, at } = why.clone() else { panic!("{why:?}") };
+    assert_eq!((&by[..], why.to_string().as_str()), (&b"op"[..], "its processor was paused by op"));
+    let stopped = looker.stopped("charge").await.expect("known");
+    let paused = Some(laneway_engine::Paused { by, at });
+    assert!(stopped.len() == 2 && stopped.iter().all(|seat| seat.paused == paused), "{stopped:?}");
+    // Who comes second did not do it, and it is known after a restart too.
+    world.engine.operator().pause("charge", "another").await.expect("asked");
+    crate::seam::wait(std::time::Duration::from_secs(3)).await;
+    world.engine.drain(crate::world::SOON).await;
+    let again = world.again();
+    again.process(settings()).await;
+    crate::seam::wait(std::time::Duration::from_secs(3)).await;
+    assert_eq!(again.engine.looker().why_job(job).await.expect("known"), why);
+    again.engine.operator().resume("charge").await.expect("asked");
+    again.settled(job).await;
+    assert!(again.engine.looker().stopped("charge").await.expect("known").is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,9 +127,7 @@ async fn head_that_finds_no_place_names_the_limit_and_another_node_does_not_know
         Why::LimitReached { limit: Limit::Concurrency(1) }
     );
     assert!(matches!(looker.why_job(running).await.expect("known"), Why::Running { .. }));
-    let faulty = Faulty::new(world.store.clone());
-    faulty.shared.store(true, std::sync::atomic::Ordering::Relaxed);
-    let other = World::through(faulty, world.store.clone(), world.env.clone());
+    let other = Faulty::elsewhere(&world);
     let elsewhere = other.engine.looker().why_job(waits).await.expect("known");
     assert!(matches!(elsewhere, Why::Waiting { .. }), "{elsewhere:?}");
     world.engine.drain(2 * crate::world::SOON).await;
@@ -131,9 +144,7 @@ async fn processor_that_nobody_runs_after_a_crash_has_no_owner() {
     let running = world.submit("ann", "wait").await;
     world.next().await;
     let again = world.again();
-    let faulty = Faulty::new(world.store.clone());
-    faulty.shared.store(true, std::sync::atomic::Ordering::Relaxed);
-    let other = World::through(faulty, world.store.clone(), world.env.clone());
+    let other = Faulty::elsewhere(&world);
     drop(world);
     let told = again.engine.looker().why_job(running).await.expect("known");
     assert_eq!(told, Why::NoOwner, "it is registered, and runs nowhere");

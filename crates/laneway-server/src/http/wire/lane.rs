@@ -15,7 +15,7 @@ pub(crate) fn why(why: &Why) -> wire::Why {
         Why::Delayed { until } => ("delayed", None, Some(*until)),
         Why::NoProcessor => ("no_processor", None, None),
         Why::NoOwner => ("no_owner", None, None),
-        Why::ProcessorPaused => ("processor_paused", None, None),
+        Why::ProcessorPaused { .. } => ("processor_paused", None, None),
         Why::Halted => ("halted", None, None),
         Why::LanePaused { .. } => ("lane_paused", None, None),
         Why::Parked { head, .. } => ("parked", Some(*head), None),
@@ -33,11 +33,17 @@ pub(crate) fn why(why: &Why) -> wire::Why {
         Why::BatchNotFull { until } => ("batch_not_full", None, Some(Due::Steady(*until))),
         Why::NoWorker => ("no_worker", None, None),
     };
+    let paused = match why {
+        Why::ProcessorPaused { by, at } | Why::LanePaused { by, at } if !by.is_empty() => Some((by, *at)),
+        _ => None,
+    };
     wire::Why {
         code: code.to_owned(),
         detail: why.to_string(),
         head: head.map(|head| head.0),
         until: until.map(|until| date_of(due(until))),
+        by: paused.map(|(by, _)| String::from_utf8_lossy(by).into_owned()),
+        since: paused.map(|(_, at)| date_of(at)),
     }
 }
 
