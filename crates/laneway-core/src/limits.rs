@@ -49,6 +49,10 @@ pub const WINDOW_IDS: u64 = 65_536;
 pub const PAGE_MAX: usize = 10_000;
 /// Most payload bytes in one page of a read, so that a page is bounded whatever the events are.
 pub const PAGE_BYTES_MAX: usize = 8 << 20;
+/// Longest note that the owner of a seat keeps with it: who paused it, and a few numbers.
+pub const NOTE_BYTES_MAX: usize = CAUSE_BYTES_MAX + 64;
+/// Most urgent an event can be. 0 is the usual, 1 goes before it and 2 before that.
+pub const PRIORITY_MAX: u8 = 2;
 /// Longest answer to a request that is remembered with its token: a word and a reason.
 pub const ANSWER_BYTES_MAX: usize = 1 << 10;
 /// How long a request's token is remembered after it was applied.

@@ -40,6 +40,8 @@ pub struct StreamSettings {
     /// How long the end of a job is kept unless its submitter says otherwise. A change counts for jobs that are submitted
     /// afterwards. Default: a day.
     pub keep_done: Duration,
+    /// The processor that answers jobs whose submitter names none, once it is registered. Default none: the only one.
+    pub responder: Option<String>,
 }
 
 impl Default for StreamSettings {
@@ -53,6 +55,7 @@ impl Default for StreamSettings {
             dedup_max: 100_000,
             dead_keep: 30 * day,
             keep_done: day,
+            responder: None,
         }
     }
 }
@@ -71,6 +74,9 @@ impl StreamSettings {
         }
         if self.keep_done.is_zero() {
             return Err(Refusal::new("keep_done", "0", "more than nothing, or no result could be read"));
+        }
+        if let Some(responder) = &self.responder {
+            check_name("responder", responder)?;
         }
         Ok(())
     }

@@ -27,6 +27,6 @@ pub mod service;
 
 pub mod engine;
 
-pub use dispatch::{Batch, ProcessorSettings, SettingsError, StoredProcessor};
+pub use dispatch::{Batch, Paused, ProcessorSettings, SettingsError, StoredProcessor};
 pub use engine::{DefineError, Engine, ProcessorView, Registration, Stores};
 pub use service::Env;

@@ -58,7 +58,7 @@ impl RedisStore {
                 term: progress.fence.term.0, version: progress.fence.version, adoptions: progress.fence.adoptions,
                 was_clean: progress.clean, clean: progress.clean, request_no: view.request_no,
                 requests_applied: progress.requests_applied, emitted: progress.emitted, forwarded: progress.forwarded,
-                status: rows::status_code(progress.status), life: progress.incarnation, floor: progress.window.floor(),
+                status: rows::status_code(progress.status), note: progress.note.clone(), life: progress.incarnation, floor: progress.window.floor(),
             };
             named! { place: at + 1, seat: seat, window: Arg::List(words.collect()) }
         });

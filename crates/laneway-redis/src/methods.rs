@@ -282,6 +282,7 @@ fn commit_call(commit: &Commit) -> Result<Arg> {
         answers: Arg::list(commit.answers.iter().map(|found| parts![found.number, found.answer.clone()])),
         jobs: Arg::list(jobs),
         status: commit.status.map(rows::status_code),
+        note: commit.note.clone(),
         clean: commit.clean,
         reset: reset,
         token_keep: TOKEN_KEEP,

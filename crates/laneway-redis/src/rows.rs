@@ -204,7 +204,7 @@ pub(crate) fn seat(mut from: Reply) -> Result<SeatRow> {
     let (was_clean, clean) = (from.flag()?, from.flag()?);
     let request_no = from.number()?;
     let (requests_applied, emitted, forwarded) = (from.number()?, from.number()?, from.number()?);
-    let status = status(from.number()?)?;
+    let (status, note) = (status(from.number()?)?, from.bytes()?);
     let incarnation = from.small()?;
     let mut window = Window::at(from.id()?);
     let mut passed = Passed::default();
@@ -212,8 +212,18 @@ pub(crate) fn seat(mut from: Reply) -> Result<SeatRow> {
         passed.insert_word(word, bits);
     }
     window.pass(&passed, &[]);
-    let progress =
-        Progress { fence, node, window, clean, requests_applied, emitted, forwarded, status, incarnation };
+    let progress = Progress {
+        fence,
+        node,
+        window,
+        clean,
+        requests_applied,
+        emitted,
+        forwarded,
+        status,
+        note,
+        incarnation,
+    };
     Ok(SeatRow { progress, was_clean, request_no })
 }
 

@@ -219,7 +219,6 @@ choice!(RequestOp {
     10 => Discard { id, lane },
 });
 structure!(Claim { nonce, worker, through, expires });
-structure!(Reset { start, clear_states });
 structure!(LaneRecord { lane, block, head, attempts, crashes, started, ahead });
 structure!(Ending { id, end, reason, winner });
 structure!(Delay { until, mode });
@@ -242,7 +241,53 @@ structure!(Draft {
     job
 });
 structure!(Emit { stream, draft });
-structure!(StreamSettings { partitions, mode, keep, max_pending, dedup_max, dead_keep, keep_done });
+
+impl Wire for Reset {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.start.put(out);
+        // Before there were two bits it was a flag.
+        out.push(u8::from(self.clear_states) | u8::from(self.quiet) << 1);
+    }
+    fn take(from: &mut From) -> Result<Self, Malformed> {
+        let (start, bits) = (Wire::take(from)?, u8::take(from)?);
+        if bits > 3 {
+            return Err(Malformed);
+        }
+        Ok(Self { start, clear_states: bits & 1 != 0, quiet: bits & 2 != 0 })
+    }
+}
+
+impl Wire for StreamSettings {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.partitions.put(out);
+        self.mode.put(out);
+        self.keep.put(out);
+        self.max_pending.put(out);
+        self.dedup_max.put(out);
+        self.dead_keep.put(out);
+        self.keep_done.put(out);
+        // Without one the bytes are those of before it was known.
+        if let Some(responder) = &self.responder {
+            Bytes::copy_from_slice(responder.as_bytes()).put(out);
+        }
+    }
+    fn take(from: &mut From) -> Result<Self, Malformed> {
+        Ok(Self {
+            partitions: Wire::take(from)?,
+            mode: Wire::take(from)?,
+            keep: Wire::take(from)?,
+            max_pending: Wire::take(from)?,
+            dedup_max: Wire::take(from)?,
+            dead_keep: Wire::take(from)?,
+            keep_done: Wire::take(from)?,
+            responder: if from.bytes.is_empty() { None } else { Some(text(from)?) },
+        })
+    }
+}
+
+fn text(from: &mut From) -> Result<String, Malformed> {
+    String::from_utf8(Bytes::take(from)?.into()).map_err(|_| Malformed)
+}
 
 /// What of a job's end no script looks into.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -319,7 +364,7 @@ mod tests {
             RequestOp::Retry { lane: lane.clone(), id: EventId(2) },
             RequestOp::Skip { lane: LaneName::Event(EventId(3)), id: EventId(3) },
             RequestOp::Redrive { id: Some(EventId(4)), lane: lane.clone(), to: RedriveTo::Tail },
-            RequestOp::Reset(Reset { start: StartAt::Time(Timestamp(5)), clear_states: true }),
+            RequestOp::Reset(Reset { start: StartAt::Time(Timestamp(5)), clear_states: true, quiet: true }),
             RequestOp::Settle { claim: Bytes::from_static(b"c"), answer: Bytes::from_static(b"a") },
             RequestOp::Extend { claim: Bytes::from_static(b"c"), lease: Duration::from_secs(6) },
             RequestOp::Discard { id: None, lane },
@@ -331,6 +376,7 @@ mod tests {
         emitted.dedup = emitted.dedup.map(|dedup| Dedup { window: Duration::from_micros(u64::MAX), ..dedup });
         reads_back(Emit { stream: StreamId(1), draft: emitted });
         reads_back(StreamSettings { max_pending: Some(16), mode: Mode::Latest, ..StreamSettings::default() });
+        reads_back(StreamSettings { responder: Some("charge".to_owned()), ..StreamSettings::default() });
         reads_back(Ending {
             id: EventId(1),
             end: Terminal::Expired,

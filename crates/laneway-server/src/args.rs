@@ -27,7 +27,8 @@ pub(crate) use lane::{LaneList, LanePick, LaneStatusArg, LaneVerb};
 pub(crate) use local::{BenchArgs, DoctorArgs, EventVerb, StoreVerb};
 pub(crate) use operation::Operation;
 pub(crate) use processor::{
-    OnFailureArg, PolicyArgs, ProcessorCreate, ProcessorEdit, ProcessorReset, ProcessorVerb,
+    OnFailureArg, PolicyArgs, ProcessorCreate, ProcessorEdit, ProcessorReset, ProcessorVerb, ResetEmitArg,
+    ResetStateArg,
 };
 pub(crate) use schedule::{ScheduleAdd, ScheduleVerb};
 pub(crate) use stream::{

@@ -109,6 +109,7 @@ pub use error::{Error, Result, RetryExt};
 pub use extract::{Ctx, Each, Emit, Event, HeadBatch, Job, LaneBatch, LaneState, Object, State};
 pub use format::FormatError;
 pub use job::{JobBatch, JobHandle, JobStatus, Progress, SubmitError, Submitting, SubmittingMany, WaitError};
+pub use laneway_core::store::Reset;
 pub use laneway_core::{
     Durability, EventId, JobId, Key, Mode, Partition, Ref, RunFence, Seq, StartAt, Status, Steady, Terminal,
     Timestamp,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_core::store::{Query, RedriveTo, RequestOp, Rows};
+use laneway_core::store::{Query, RedriveTo, RequestOp, Reset, Rows};
 use laneway_core::{
     Block, BlockKind, Event, EventId, Key, LaneName, ProcessorId, Ref, Refusal, Seat, Status, StoreError,
     StreamInfo, Timestamp,
@@ -396,6 +396,46 @@ impl Operations {
     /// Lets a paused or halted processor go on.
     pub async fn resume(&self) -> Result<(), OperateError> {
         self.applied(&self.engine.operator().resume(&self.processor).await?).await
+    }
+
+    /// Begins the processor anew: its progress and held-up lanes go, and what is behind the start runs again. What became of
+    /// jobs stays as it is.
+    ///
+    /// ```
+    /// use laneway::prelude::*;
+    /// use laneway::testing::App;
+    /// use laneway::{Reset, StartAt};
+    /// # #[derive(Record, Serialize, Deserialize)]
+    /// # #[record(key = "account")]
+    /// # struct Payment { account: String, cents: i64 }
+    /// # #[derive(Record, Serialize, Deserialize, Debug, PartialEq)]
+    /// # #[record(key = "account")]
+    /// # struct Balance { account: String, cents: i64 }
+    /// async fn balance(Event(payment): Event<Payment>, mut sum: LaneState<i64>, out: Emit<Balance>) -> Result<()> {
+    ///     *sum += payment.cents;
+    ///     out.send(Balance { account: payment.account, cents: *sum })
+    /// }
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<()> {
+    /// # let app = App::new();
+    /// # let payments = app.stream::<Payment>("payments");
+    /// # let balances = app.stream::<Balance>("balances");
+    /// app.processor("balance", &payments, balance);
+    /// app.start().await?;
+    /// payments.send(&Payment { account: "a1".to_owned(), cents: 5 }).await?;
+    /// app.run_until_quiet().await;
+    ///
+    /// // Works the sums out anew, and tells nobody of what they were told before.
+    /// let anew = Reset { start: StartAt::Beginning, clear_states: true, quiet: true };
+    /// app.operations("balance").reset(anew).await?;
+    /// payments.send(&Payment { account: "a1".to_owned(), cents: 7 }).await?;
+    /// app.run_until_quiet().await;
+    /// let told: Vec<i64> = app.sent(&balances).await.iter().map(|balance| balance.cents).collect();
+    /// assert_eq!(told, [5, 12]);
+    /// # Ok(()) }
+    /// ```
+    pub async fn reset(&self, reset: Reset) -> Result<(), OperateError> {
+        self.applied(&self.engine.operator().reset(&self.processor, reset).await?).await
     }
 
     /// Events that were given up and are kept aside, by partition and id. At most 1,000.

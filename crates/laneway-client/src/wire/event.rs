@@ -50,8 +50,9 @@ macro_rules! draft {
             /// Joins its lane at this date, such as `2026-11-16T18:00:00Z`.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub run_at: Option<String>,
-            /// Higher goes first, between lanes. Default 0.
+            /// 0, 1 or 2: higher goes first, between lanes. Default 0.
             #[serde(skip_serializing_if = "Option::is_none")]
+            #[cfg_attr(feature = "openapi", schema(maximum = 2))]
             pub priority: Option<u8>,
             /// Ends as expired if it is not started within this time, such as `1h`.
             #[serde(skip_serializing_if = "Option::is_none")]

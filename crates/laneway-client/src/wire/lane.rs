@@ -80,6 +80,22 @@ pub struct Why {
     /// When it ends by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
+    /// Who paused the lane or the processor: the name of a token, or what a program said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Since when it is paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+impl std::fmt::Display for Why {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.detail)?;
+        match &self.until {
+            Some(until) => write!(formatter, " (until {until})"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A lane of a list.

@@ -51,7 +51,8 @@ pub use lane::{
 pub use payload::{Json, json};
 pub use problem::Problem;
 pub use processor::{
-    Batch, BatchOver, OnFailure, Processor, ProcessorSettings, Processors, Reset, Retry, Start, Stopped,
+    Batch, BatchOver, OnFailure, Processor, ProcessorSettings, Processors, Reset, ResetEmit, ResetState,
+    Retry, Start, Stopped,
 };
 pub use schedule::{CatchUp, Overlap, Schedule, ScheduleRun, ScheduleSettings, Schedules};
 pub use stream::{Mode, PartitionHead, Stream, StreamProcessor, StreamSettings, Streams};

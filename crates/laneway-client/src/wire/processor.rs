@@ -151,6 +151,12 @@ pub struct Stopped {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// Who paused it: the name of a token, or what a program said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Since when it is paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
 }
 
 /// Where a processor is to begin anew.
@@ -161,9 +167,34 @@ pub struct Reset {
     /// From where on. There is no default: what is behind it runs again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<Start>,
-    /// Whether the lanes' states go too. Default false.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub clear_states: bool,
+    /// What becomes of the lanes' states. Default `keep`.
+    pub state: ResetState,
+    /// Whether events emit that the processor had passed before. Default `on`.
+    pub emit: ResetEmit,
+}
+
+/// What becomes of the states of a processor that begins anew.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ResetState {
+    /// They stay as they are.
+    #[default]
+    Keep,
+    /// They go.
+    Clear,
+}
+
+/// Whether a processor that begins anew emits what it has emitted before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ResetEmit {
+    /// It emits again.
+    #[default]
+    On,
+    /// It emits nothing up to where it was, and goes on emitting from there.
+    Off,
 }
 
 /// All processors, by name.

@@ -23,6 +23,10 @@ pub struct StreamSettings {
     /// refuses what goes beyond it. Default: no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_pending: Option<u64>,
+    /// The processor that answers jobs whose submitter names none. It may be registered later. Default: the stream's only
+    /// one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub responder: Option<String>,
 }
 
 /// Which events of a lane run.
@@ -53,6 +57,9 @@ pub struct Stream {
     /// Most events waiting, over all partitions; each has an equal part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pending: Option<u64>,
+    /// The processor that answers jobs whose submitter names none; nothing where it is the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub responder: Option<String>,
     /// The last id of each partition that has events.
     pub heads: Vec<PartitionHead>,
     /// Its processors and how far behind they are.

@@ -11,8 +11,8 @@ use crate::event::Draft;
 use crate::lane::Block;
 use crate::limits::{
     ANSWER_BYTES_MAX, APPEND_BYTES_MAX, CAUSE_BYTES_MAX, CHUNK_BYTES_MAX, COMMIT_BYTES_MAX,
-    DOCUMENT_NAME_BYTES_MAX, EMITS_PER_COMMIT_MAX, EVENTS_PER_APPEND_MAX, PAGE_MAX, RESULT_BYTES_MAX,
-    RESULT_INLINE_BYTES_MAX, VALUE_BYTES_MAX,
+    DOCUMENT_NAME_BYTES_MAX, EMITS_PER_COMMIT_MAX, EVENTS_PER_APPEND_MAX, NOTE_BYTES_MAX, PAGE_MAX,
+    RESULT_BYTES_MAX, RESULT_INLINE_BYTES_MAX, VALUE_BYTES_MAX,
 };
 
 impl Append {
@@ -92,6 +92,7 @@ impl Commit {
             Refusal::check_max("error bytes", job.error.len(), CAUSE_BYTES_MAX)?;
             Refusal::check_max("result bytes", inline, RESULT_INLINE_BYTES_MAX)?;
         }
+        add("note bytes", self.note.as_ref().map_or(0, Bytes::len), NOTE_BYTES_MAX)?;
         Refusal::check_max("answers", self.answers.len(), PAGE_MAX)?;
         for answered in &self.answers {
             add("answer bytes", answered.answer.len(), ANSWER_BYTES_MAX)?;

@@ -48,6 +48,8 @@ pub struct Commit {
     pub jobs: Vec<JobEnd>,
     /// Pauses, resumes or halts the seat.
     pub status: Option<SeatStatus>,
+    /// What its owner keeps with the seat from now on, as the engine encodes it; nothing leaves it as it is.
+    pub note: Option<Bytes>,
     /// Nothing is running any more: the next owner need not suspect anything.
     pub clean: bool,
     /// Begins the processor anew on this shard.
@@ -73,6 +75,7 @@ impl Commit {
             answers: Vec::new(),
             jobs: Vec::new(),
             status: None,
+            note: None,
             clean: false,
             reset: None,
         }
@@ -190,6 +193,8 @@ pub struct Reset {
     pub start: StartAt,
     /// Whether the lane states go too.
     pub clear_states: bool,
+    /// Whether what was passed before runs without its emits. The owner sees to that: no store looks at it.
+    pub quiet: bool,
 }
 
 /// The answer to an accepted commit.

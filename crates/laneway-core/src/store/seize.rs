@@ -50,6 +50,8 @@ pub struct Progress {
     pub forwarded: u64,
     /// Whether it runs.
     pub status: SeatStatus,
+    /// What its owner keeps with the seat; empty at first. It outlasts owners and resets.
+    pub note: Bytes,
     /// Which life of the processor on this shard: a reset begins the next.
     pub incarnation: u32,
 }

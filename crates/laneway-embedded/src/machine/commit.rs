@@ -129,6 +129,7 @@ fn plan<S: State>(state: &S, now: Now, commit: Commit) -> Result<Plan> {
         forwarded,
         requests_applied,
         status: commit.status.unwrap_or(before.status),
+        note: commit.note.unwrap_or_else(|| before.note.clone()),
         incarnation: before.incarnation + u32::from(reset.is_some()),
         states_life: before.states_life + u32::from(clears),
         ..before.clone()

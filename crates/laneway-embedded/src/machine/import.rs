@@ -236,6 +236,7 @@ fn begin<S: State>(
             emitted: progress.emitted,
             forwarded: progress.forwarded,
             status: progress.status,
+            note: progress.note,
             incarnation: progress.incarnation,
             states_life: 0,
         };

@@ -55,6 +55,7 @@ pub(super) fn progress(stored: &SeatState, clean: bool) -> Progress {
         emitted: head.emitted,
         forwarded: head.forwarded,
         status: head.status,
+        note: head.note.clone(),
         incarnation: head.incarnation,
     }
 }

@@ -70,6 +70,8 @@ pub(crate) struct SeatHead {
     pub(crate) emitted: u64,
     pub(crate) forwarded: u64,
     pub(crate) status: SeatStatus,
+    /// What the owner keeps with the seat.
+    pub(crate) note: Bytes,
     /// Life of the processor: part of the key of lane rows and of the emit origin.
     pub(crate) incarnation: u32,
     /// Life of the states: part of the key of state rows; a reset that clears them begins the next.

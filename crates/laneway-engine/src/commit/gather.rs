@@ -45,6 +45,7 @@ pub(crate) struct Gathering<A> {
     answers: Vec<Answered>,
     jobs: Vec<JobEnd>,
     status: Option<SeatStatus>,
+    note: Option<Bytes>,
     clean: bool,
     reset: Option<Reset>,
     after: Vec<A>,
@@ -68,6 +69,7 @@ impl<A> Default for Gathering<A> {
             answers: Vec::new(),
             jobs: Vec::new(),
             status: None,
+            note: None,
             clean: false,
             reset: None,
             after: Vec::new(),
@@ -86,6 +88,7 @@ impl<A> Gathering<A> {
             && self.requests_applied.is_none()
             && self.answers.is_empty()
             && self.status.is_none()
+            && self.note.is_none()
             && !self.clean
             && self.reset.is_none()
     }
@@ -208,6 +211,11 @@ impl<A> Gathering<A> {
         self.status = Some(status);
     }
 
+    pub(crate) fn note(&mut self, note: Bytes) {
+        self.bytes += note.len();
+        self.note = Some(note);
+    }
+
     pub(crate) fn clean(&mut self) {
         self.clean = true;
     }
@@ -249,6 +257,7 @@ impl<A> Gathering<A> {
             answers: gathered.answers,
             jobs: gathered.jobs,
             status: gathered.status,
+            note: gathered.note,
             clean: gathered.clean,
             reset: gathered.reset,
             ..Commit::new(seat, fence, id)

@@ -21,7 +21,7 @@ use super::gather::emit_bytes;
 use crate::handler::{Done, Emission, Failure, LaneAnswer, Retry, StateChange, WhenDurable, check_carried};
 use crate::job::headers::is_of_user;
 use crate::lane::Waiting;
-use crate::log::Catalogue;
+use crate::log::{Catalogue, check_priority};
 use crate::observe::{carried_on, caused_by};
 use crate::service::Env;
 
@@ -226,6 +226,7 @@ async fn emits(
 /// Whatever its stream could refuse is refused here: later it would hold up all emits of its seat.
 fn check_emit(draft: &Draft, mode: Mode, now: Timestamp) -> Result<(), Refusal> {
     draft.check()?;
+    check_priority(draft)?;
     check_carried(draft)?;
     if mode == Mode::Latest && draft.key.is_none() {
         return Err(Refusal::new("key", "absent", "set in a stream of mode latest"));

@@ -38,6 +38,13 @@ impl Seat {
         (grows && !expires && until > now.steady && !self.is_draining()).then_some(until)
     }
 
+    /// Until when the batch of a head was put off, because it is not full.
+    pub(super) fn batch_put_off_until(&self, lane: &LaneName, now: Now) -> Option<Steady> {
+        let Some((Batch::Lane { .. }, _, within)) = self.batch_wait() else { return None };
+        let memo = self.book.memo(lane).filter(|memo| memo.batch_waits)?;
+        Some(memo.runnable_since?.after(within)).filter(|until| *until > now.steady)
+    }
+
     /// An event joined a lane in memory: a batch that waits for it may be full now.
     pub(super) fn batch_grew(&mut self, lane: &LaneName) {
         let Some((Batch::Lane { .. }, max, _)) = self.batch_wait() else { return };
@@ -63,13 +70,19 @@ impl Seat {
         true
     }
 
+    /// Until when a batch over lanes waits for more of them.
+    pub(super) fn lanes_wait_until(&self, now: Now) -> Option<Steady> {
+        let (_, _, within) = self.batch_wait()?;
+        self.lanes_since.map(|since| since.after(within)).filter(|at| *at > now.steady)
+    }
+
     /// When a batch over lanes that is not full runs all the same.
     pub(crate) fn next_by_batch(&mut self, now: Now) -> Option<Steady> {
-        let (_, _, within) = self.batch_wait()?;
+        self.batch_wait()?;
         if !self.can_start(now) {
             self.lanes_since = None;
         }
         // One whose time is over waits for a place, which wakes it.
-        self.lanes_since.map(|since| since.after(within)).filter(|at| *at > now.steady)
+        self.lanes_wait_until(now)
     }
 }

@@ -162,6 +162,7 @@ impl Seat {
             Entry::Event(event) => Some(event.id),
             Entry::Superseded { .. } => None,
         });
+        let before = record.clone();
         // What it went through belongs to the head that went through it.
         if record.head.is_some() && record.head != first {
             (record.head, record.attempts, record.crashes, record.started) = (None, 0, 0, false);
@@ -177,7 +178,7 @@ impl Seat {
                 }
                 Entry::Superseded { id, winner, job, .. } => {
                     self.gathering.unside(&lane, id);
-                    let end = End::superseded(winner);
+                    let end = End::superseded(winner).after(Some(&before), id);
                     self.gathering.ending(end.of(id));
                     self.end_job(id, job, &end, JobResult::None);
                 }

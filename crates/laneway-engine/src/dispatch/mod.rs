@@ -1,8 +1,8 @@
 //! Dispatch: what a processor's owner of a partition does with its events, from the log to the commit.
 //!
 //! `seat` is the state, in plain code; its rules are in `intake`, `turns`, `batches`, `accused`, `urgent`, `settle`, `requests` (with `queue`, `redrive`, `claims`), `loading` and
-//! `durable`.
-//! `settings` is what a processor was asked to be and `stored` its form in the store; `run` is the loop that acts, `carry` carries runs out, `fetch` are the reads it makes, `own` how a seat comes to its owner.
+//! `durable`; `standing` tells how lanes stand.
+//! `note` is what a seat keeps besides its progress. `settings` is what a processor was asked to be and `stored` its form in the store; `run` is the loop that acts, `carry` carries runs out, `fetch` are the reads it makes, `own` how a seat comes to its owner.
 
 mod accused;
 mod batches;
@@ -14,6 +14,7 @@ mod fetch;
 mod intake;
 mod levels;
 mod loading;
+mod note;
 mod own;
 mod queue;
 mod redrive;
@@ -22,6 +23,7 @@ mod run;
 mod seat;
 mod settings;
 mod settle;
+mod standing;
 mod stored;
 mod turns;
 mod urgent;
@@ -32,6 +34,8 @@ mod tests;
 pub(crate) use carry::Ground;
 pub(crate) use claims::LEASE_ENDED;
 pub(crate) use fetch::plain;
+pub(crate) use note::Note;
+pub use note::Paused;
 pub(crate) use own::own;
 pub(crate) use run::Order;
 pub(crate) use seat::Names;

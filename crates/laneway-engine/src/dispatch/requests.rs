@@ -10,6 +10,7 @@ use laneway_core::store::{Entry, JobResult, LaneView, RequestOp, Reset, SeatStat
 use laneway_core::{Block, EventId, JobMark, LaneName, LaneRecord, Terminal, Timestamp};
 
 use super::fetch::{PARKED_MAX, Wish, plain};
+use super::note::Paused;
 use super::queue::Until;
 use super::seat::{After, Seat, Stage, Stop};
 use super::settle::End;
@@ -77,7 +78,7 @@ impl Seat {
         wish.lane.iter().for_each(|view| self.note_ahead(view));
         let verdict = match wish.row.op.clone() {
             RequestOp::Cancel { id } => self.cancel(&wish, id),
-            RequestOp::Pause { lane: None, .. } => self.pause_all(),
+            RequestOp::Pause { lane: None, by } => self.pause_all(by, now),
             RequestOp::Resume { lane: None } => self.resume_all(&wish),
             RequestOp::Pause { lane: Some(lane), by } => self.pause(&wish, &lane, by, now),
             RequestOp::Resume { lane: Some(lane) } => self.resume(&wish, &lane),
@@ -145,19 +146,31 @@ impl Seat {
             || self.in_flight.as_ref().is_some_and(|in_flight| in_flight.lanes.contains(lane))
     }
 
-    fn set_status(&mut self, status: SeatStatus) -> Verdict {
+    fn set_status(&mut self, status: SeatStatus, paused: Option<Paused>) -> Verdict {
         if self.status == status {
             return ALREADY;
         }
+        self.change_status(status, paused);
+        APPLIED
+    }
+
+    /// Runs, halts or pauses the processor here; who paused it is kept as long as it is paused.
+    pub(super) fn change_status(&mut self, status: SeatStatus, paused: Option<Paused>) {
         self.status = status;
         self.gathering.status(status);
-        APPLIED
+        if self.note.paused != paused {
+            self.note.paused = paused;
+            self.gathering.note(self.note.encode());
+        }
     }
 
     /// A halted processor stands still already. Were it paused, whoever resumes it would not know of the lanes that stand with
     /// the halt.
-    fn pause_all(&mut self) -> Verdict {
-        if self.status == SeatStatus::Halted { ALREADY } else { self.set_status(SeatStatus::Paused) }
+    fn pause_all(&mut self, by: Bytes, now: Now) -> Verdict {
+        if self.status == SeatStatus::Halted {
+            return ALREADY;
+        }
+        self.set_status(SeatStatus::Paused, Some(Paused { by, at: now.calendar }))
     }
 
     /// After a halt the lanes that stood with it run again too: all of them, before the processor does.
@@ -175,7 +188,7 @@ impl Seat {
                 return Verdict::PutOff(Until::Lane(last.lane.clone()));
             }
         }
-        self.set_status(SeatStatus::Run)
+        self.set_status(SeatStatus::Run, None)
     }
 
     /// A lane that was held up in the store comes back into memory.
@@ -250,6 +263,7 @@ impl Seat {
     /// An event in the siding of a lane that waits in the store ends; if it was the head, the lane goes on.
     fn end_sided(&mut self, view: &LaneView, id: EventId, job: Option<JobMark>, end: End) {
         let lane = view.record.lane.clone();
+        let end = end.after(Some(&view.record), id);
         self.gathering.unside(&lane, id);
         self.gathering.ending(end.of(id));
         self.end_job(id, job, &end, JobResult::None);
@@ -399,6 +413,12 @@ impl Seat {
         if !self.runs.is_empty() || !self.settling.is_empty() {
             self.take_back_runs();
             return Verdict::PutOff(Until::Quiet);
+        }
+        // What was quiet in a life before was emitted in one before that.
+        let quiet_to = if reset.quiet { self.note.quiet_to.max(self.floor) } else { EventId(0) };
+        if self.note.quiet_to != quiet_to {
+            self.note.quiet_to = quiet_to;
+            self.gathering.note(self.note.encode());
         }
         self.gathering.reset(reset);
         self.gathering.then(After::Reset);

@@ -501,7 +501,7 @@ impl Loop {
     fn on_question(&self, question: Option<Question>) {
         if let Some(Question { lanes, answer }) = question {
             // Whoever asked may have gone away.
-            drop(answer.send(self.seat.under_way(&lanes)));
+            drop(answer.send(self.seat.under_way(&lanes, self.ground.env.now())));
         }
     }
 

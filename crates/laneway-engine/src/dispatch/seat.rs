@@ -18,7 +18,7 @@ use hashbrown::HashMap;
 use laneway_core::limits::WINDOW_IDS;
 use laneway_core::store::{Resume, SeatStatus, Versioned};
 use laneway_core::{
-    Due, Event, EventId, Fence, Key, LaneName, LaneRecord, Mode, Seat as SeatId, Steady, StreamId,
+    Due, Event, EventId, Fence, Key, LaneName, LaneRecord, Mode, Result, Seat as SeatId, Steady, StreamId,
     StreamInfo, Timestamp, Window,
 };
 use laneway_lanes::table::ItemId;
@@ -27,6 +27,7 @@ use super::accused::Accused;
 use super::claims::Settled;
 use super::dead_count::DeadCount;
 use super::fetch::Room;
+use super::note::Note;
 use super::queue::Requests;
 use super::settings::{Batch, ProcessorSettings};
 use super::urgent::Urgent;
@@ -52,6 +53,8 @@ pub(crate) struct Seat {
     pub(super) mode: Mode,
     pub(super) fence: Fence,
     pub(super) status: SeatStatus,
+    /// What is kept with it besides its progress.
+    pub(super) note: Note,
     /// What owners before had passed; only ids beyond `read_to` are looked up in it.
     pub(super) passed_before: Window,
     /// Every id up to this is durably passed.
@@ -240,7 +243,7 @@ impl Seat {
         names: Names,
         resume: Resume,
         records: Records,
-    ) -> Self {
+    ) -> Result<Self> {
         let (mode, partitions) = (stream.settings.mode, stream.settings.partitions);
         let rates = Rates::new(settings.rate, settings.rate_per_key, partitions);
         let mut book = Book::new(matches!(settings.batch, Batch::Lane { .. }));
@@ -248,14 +251,16 @@ impl Seat {
             book.gather_batches();
         }
         let progress = resume.progress;
+        let note = Note::decode(progress.note)?;
         let floor = progress.window.floor();
         let ceiling = progress.window.ceiling();
-        Self {
+        Ok(Self {
             id,
             settings,
             mode,
             fence: progress.fence,
             status: progress.status,
+            note,
             // Only what was within the window can have been started.
             suspects_to: if progress.clean { EventId(0) } else { resume.head.min(ceiling) },
             urgent: Urgent::new(progress.clean),
@@ -296,7 +301,7 @@ impl Seat {
             remote: false,
             offered_max: 1,
             settled: Settled::default(),
-        }
+        })
     }
 
     pub(crate) fn id(&self) -> SeatId {

@@ -34,6 +34,12 @@ impl End {
         Self { winner: Some(winner), ..Self::new(Terminal::Superseded, format!("by event {winner}")) }
     }
 
+    /// One that ends without a run of its own had as many attempts as the record of its lane says of it.
+    pub(super) fn after(self, record: Option<&LaneRecord>, id: EventId) -> Self {
+        let own = record.filter(|record| record.head == Some(id));
+        Self { attempts: self.attempts.max(own.map_or(0, |record| record.attempts)), ..self }
+    }
+
     pub(super) fn of(&self, id: EventId) -> Ending {
         Ending { id, end: self.terminal, reason: Bytes::from(self.reason.clone()), winner: self.winner }
     }
@@ -133,7 +139,10 @@ impl Seat {
             self.pass(&lane, waiting);
             self.tally.ended(Terminal::Done);
             self.tally.aged(waiting.event.time, now.calendar);
-            self.gathering.emit(result.emits);
+            // What it emitted before a reset has been emitted.
+            if waiting.event.id > self.note.quiet_to {
+                self.gathering.emit(result.emits);
+            }
             let attempts = active.attempts_at(settled);
             if attempts == 1 {
                 self.tally.waited(waiting.event.time, started_at);
@@ -180,7 +189,7 @@ impl Seat {
         let failure = match (active.stop, failure) {
             // It was stopped for the sake of one that runs with it: no attempt of its own.
             (Some(Stop::Cancel(id)), _) if id != failing.event.id => {
-                return self.cancel_behind(active.turn, id, done > 0, now);
+                return self.cancel_behind(active.turn, id, done > 0, started_at, now);
             }
             (Some(Stop::Beside | Stop::GiveBack), _) if done == 0 => {
                 return self.give_back(&active.turn, now);
@@ -208,10 +217,18 @@ impl Seat {
     }
 
     /// One of a batch was cancelled: it ends before the others run again.
-    fn cancel_behind(&mut self, turn: LaneTurn, id: EventId, some_done: bool, now: Now) {
+    fn cancel_behind(
+        &mut self,
+        turn: LaneTurn,
+        id: EventId,
+        some_done: bool,
+        started_at: Timestamp,
+        now: Now,
+    ) {
         let lane = turn.key.clone();
         if let Some(waiting) = self.book.remove(&lane, id).filter(|waiting| !waiting.has_ended()) {
-            self.end(&lane, &waiting, End::new(Terminal::Cancelled, "cancelled while running"));
+            let end = End::new(Terminal::Cancelled, "cancelled while running");
+            self.end(&lane, &waiting, End { attempts: 1, started_at: Some(started_at), ..end });
         }
         if some_done {
             return self.finish_lane(turn);
@@ -256,8 +273,7 @@ impl Seat {
                 self.block(turn, Block::Parked { cause, at: now.calendar }, record);
             }
             Decision::GiveUp(OnFailure::Halt) => {
-                self.status = SeatStatus::Halted;
-                self.gathering.status(SeatStatus::Halted);
+                self.change_status(SeatStatus::Halted, None);
                 self.tell_parked(&lane, failing.event.id, &failure.error, attempts);
                 self.block(turn, Block::Parked { cause, at: now.calendar }, record);
             }
@@ -344,6 +360,8 @@ impl Seat {
 
     /// An event in memory ends.
     pub(super) fn end(&mut self, lane: &LaneName, waiting: &Arc<Waiting>, end: End) {
+        let record = self.book.memo(lane).and_then(|memo| memo.record.as_ref());
+        let end = end.after(record, waiting.event.id);
         self.pass(lane, waiting);
         self.tally.ended(end.terminal);
         if end.terminal == Terminal::Failed

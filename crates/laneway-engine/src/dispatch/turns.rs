@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hashbrown::HashSet;
 use laneway_core::store::SeatStatus;
-use laneway_core::{Block, Due, Event, LaneName, LaneRecord, Mode, RunFence, Steady, Terminal, Timestamp};
+use laneway_core::{Block, Due, Event, LaneName, LaneRecord, Mode, RunFence, Steady, Terminal};
 use laneway_lanes::table::ItemId;
 
 use super::seat::{Active, ActiveLane, After, RunNo, Seat, Stop};
@@ -13,7 +12,6 @@ use super::settings::Batch;
 use super::settle::End;
 use crate::handler::{CancelToken, Canceller, LaneRun, Progress};
 use crate::lane::{LaneTurn, Waiting, open_state};
-use crate::observe::{LaneRuns, UnderWay};
 use crate::service::Now;
 
 /// From when on a run shows in the store.
@@ -250,41 +248,6 @@ impl Seat {
                 self.put_record(&lane, Some(LaneRecord { block: Some(block), ..record }));
             }
         }
-    }
-
-    /// What runs in these lanes. What is offered to workers and nobody has taken does not run; what has ended runs until
-    /// that is durable.
-    pub(crate) fn under_way(&self, lanes: &[LaneName]) -> UnderWay {
-        let asked: HashSet<&LaneName> = lanes.iter().collect();
-        let mut under_way = UnderWay::new();
-        for active in self.runs.values() {
-            for lane in active.lanes.iter().filter(|lane| asked.contains(&lane.turn.key)) {
-                let claim = lane.progress.claim().map(|(claim, _)| claim);
-                if self.remote && claim.is_none() && lane.progress.settled().is_none() {
-                    continue;
-                }
-                let events = lane.events().map(|waiting| waiting.event.id);
-                let claimed = claim.as_ref().map(|claim| claim.through);
-                let runs = LaneRuns {
-                    first: lane.turn.payload.event.id,
-                    last: claimed.or(events.last()).unwrap_or(lane.turn.payload.event.id),
-                    attempt: lane.attempt,
-                    since: active.since.calendar,
-                    claim,
-                };
-                under_way.insert(lane.turn.key.clone(), runs);
-            }
-        }
-        for lane in lanes {
-            let ended = self.book.running_of(lane).filter(|running| running.has_ended());
-            let Some(id) = ended.map(|ended| ended.event.id).filter(|_| !under_way.contains_key(lane)) else {
-                continue;
-            };
-            let attempt = self.record_with_head(lane, id).attempts + 1;
-            let runs = LaneRuns { first: id, last: id, attempt, since: Timestamp(0), claim: None };
-            under_way.insert(lane.clone(), runs);
-        }
-        under_way
     }
 
     /// When the processor's rate lets the next run start.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::join_all;
+use laneway_core::limits::PRIORITY_MAX;
 use laneway_core::store::{Jobs as JobsCall, Request, RequestOp};
 use laneway_core::{
     Draft, EventId, JobId, JobNumber, LaneName, ProcessorId, Seat, Shard, Status, StoreError, TokenId, Topic,
@@ -114,7 +115,7 @@ impl Jobs {
         draft.headers = headers::without_reserved(&event.headers);
         // Of latest mode too: what is not its lane's newest any more is stale.
         (draft.generation, draft.incarnation) = (event.generation, event.incarnation);
-        (draft.delete, draft.priority) = (event.delete, event.priority);
+        (draft.delete, draft.priority) = (event.delete, event.priority.min(PRIORITY_MAX));
         draft.ttl = event.expires_at.map(|at| Duration::from_micros(at.0.saturating_sub(event.time.0)));
         let draft = self.made(draft, mark.responder, mark.keep, &by, None, Some(id))?;
         let submitted = self.append(&info.name, vec![draft]).await?.into_iter().next();

@@ -49,6 +49,16 @@ pub enum JobError {
         /// The stream.
         stream: String,
     },
+    /// The processor that answers the stream's jobs is not registered.
+    #[error(
+        "processor {responder:?} answers the jobs of stream {stream:?} and is not registered: name another one"
+    )]
+    NoResponder {
+        /// The processor.
+        responder: String,
+        /// The stream.
+        stream: String,
+    },
     /// The idempotency key or dedup id was used for another body.
     #[error("the idempotency key was used for another body{}", by_event(.first))]
     OtherBody {

@@ -173,8 +173,11 @@ impl Jobs {
             Some(name) => {
                 info.processors.iter().find(|processor| processor.name == name).map(|found| found.id)
             }
-            None if info.processors.len() == 1 => Some(info.processors[0].id),
-            None => None,
+            None => match (&info.settings.responder, &info.processors[..]) {
+                (Some(responder), all) => all.iter().find(|one| one.name == *responder).map(|one| one.id),
+                (None, [only]) => Some(only.id),
+                (None, _) => None,
+            },
         };
         if let Some(found) = find(info) {
             return Ok(found);
@@ -182,12 +185,12 @@ impl Jobs {
         // It may have been registered since.
         self.catalogue.refresh().await?;
         let info = self.catalogue.stream(&info.name).await?;
-        find(&info).ok_or_else(|| match name {
-            Some(processor) => {
-                JobError::NoSuchProcessor { processor: processor.to_owned(), stream: info.name.clone() }
-            }
-            None => JobError::ProcessorRequired {
-                stream: info.name.clone(),
+        let stream = info.name.clone();
+        find(&info).ok_or_else(|| match (name, info.settings.responder.clone()) {
+            (Some(processor), _) => JobError::NoSuchProcessor { processor: processor.to_owned(), stream },
+            (None, Some(responder)) => JobError::NoResponder { responder, stream },
+            (None, None) => JobError::ProcessorRequired {
+                stream,
                 processors: info.processors.iter().map(|processor| processor.name.clone()).collect(),
             },
         })

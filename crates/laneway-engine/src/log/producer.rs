@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
-use laneway_core::limits::{APPEND_BYTES_MAX, EVENTS_PER_APPEND_MAX};
+use laneway_core::limits::{APPEND_BYTES_MAX, EVENTS_PER_APPEND_MAX, PRIORITY_MAX};
 use laneway_core::store::{Append, Appended, ObjectWrite, Origin, Receipt, Source};
 use laneway_core::{
     Bytes, Draft, Durability, Mode, Partition, Refusal, Shard, Store, StoreError, StreamInfo, Term,
@@ -247,13 +247,22 @@ impl Producer {
 
 fn check(info: &StreamInfo, drafts: &[Draft]) -> Result<(), AppendError> {
     for (index, draft) in drafts.iter().enumerate() {
-        draft.check().map_err(|refusal| AppendError::Refused { index, refusal })?;
+        let checked = draft.check().and_then(|()| check_priority(draft));
+        checked.map_err(|refusal| AppendError::Refused { index, refusal })?;
         if info.settings.mode == Mode::Latest && draft.key.is_none() {
             let refusal = Refusal::new("key", "absent", "given in a stream of mode latest");
             return Err(AppendError::Refused { index, refusal });
         }
     }
     Ok(())
+}
+
+/// Refuses a priority that would be run as another one. Stores take any: what they have may be older than the limit.
+pub(crate) fn check_priority(draft: &Draft) -> Result<(), Refusal> {
+    if draft.priority <= PRIORITY_MAX {
+        return Ok(());
+    }
+    Err(Refusal::new("priority", draft.priority.to_string(), format!("0 to {PRIORITY_MAX}")))
 }
 
 /// Refuses an event of another key than the first in a call that writes the object of one.

@@ -318,7 +318,7 @@ impl Known {
         let runs = match &self.under_way {
             None => Runs::Untold,
             Some(under_way) => {
-                let found = under_way.get(&lane_of(event));
+                let found = under_way.runs.get(&lane_of(event));
                 runs_of(found.filter(|found| (found.first..=found.last).contains(&event.id)))
             }
         };
@@ -383,6 +383,7 @@ mod tests {
             requests_applied: 0,
             emitted: 0,
             forwarded: 0,
+            note: Bytes::new(),
             status: SeatStatus::Run,
             incarnation: 1,
         };

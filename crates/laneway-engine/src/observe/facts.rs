@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use laneway_core::store::{
-    Entry, LaneSelect, LaneView, Lanes, Query, Read, ReadFrom, Rows, SeatView, TailView,
+    Entry, LaneSelect, LaneView, Lanes, Query, Read, ReadFrom, Rows, SeatStatus, SeatView, TailView,
 };
 use laneway_core::{
     EventId, JobId, Key, LaneName, Partition, Seat, Shard, Status, Store, StoreError, StreamInfo,
@@ -11,7 +11,8 @@ use laneway_core::{
 
 use super::lanes::{LaneStanding, ProcessorStanding};
 use super::nearby::{LaneRuns, Nearby};
-use super::why::{Facts, Place, Runs, Why, status, why};
+use super::why::{Facts, Place, Runs, Short, Why, status, why};
+use crate::dispatch::{Note, Paused};
 use crate::job::{Job, JobError, JobStatus, Jobs};
 use crate::log::{Catalogue, CatalogueError};
 
@@ -116,13 +117,14 @@ impl Looker {
             Some(first) => Some(*first),
             None => self.first_open(shard, seat, last).await?,
         };
-        let mut facts = self.facts_of(seat, &view, head);
-        facts.place = head.map_or(Place::Nothing, Place::Head);
-        (facts.runs, _) = self.runs(id, &view.record.lane).await;
+        let told = self.told(id, &view.record.lane).await;
+        let place = head.map_or(Place::Nothing, Place::Head);
+        let facts = self.facts_of(id, seat, &view, place, &told)?;
         let has_record = view.record.block.is_some() || view.record.attempts > 0;
         Ok(ProcessorStanding {
             processor,
             status: seat.progress.status,
+            paused: facts.paused.clone(),
             record: has_record.then_some(view.record),
             head,
             state: view.state,
@@ -130,19 +132,39 @@ impl Looker {
         })
     }
 
-    fn facts_of(&self, seat: &SeatView, view: &LaneView, head: Option<EventId>) -> Facts {
+    fn facts_of(
+        &self,
+        id: Seat,
+        seat: &SeatView,
+        view: &LaneView,
+        place: Place,
+        told: &Told,
+    ) -> Result<Facts, StoreError> {
         let floor = seat.progress.window.floor();
-        Facts {
-            place: Place::Nothing,
+        let first = match place {
+            Place::Head(id) | Place::Behind { head: id } => id.0,
+            Place::Scheduled(_) | Place::Ended(_) | Place::Nothing => 0,
+        };
+        Ok(Facts {
+            place,
             registered: true,
-            owned: seat.progress.fence.term.0 > 0,
+            owned: self.is_owned(id, seat),
             status: seat.progress.status,
+            paused: paused_by(seat)?,
             block: view.record.block.clone(),
             attempts: view.record.attempts,
-            runs: Runs::Untold,
-            short_of: self.nearby.short_of(seat.processor),
-            before: head.map_or(0, |head| head.0.saturating_sub(floor.0 + 1)),
-        }
+            runs: told.state(),
+            short_of: told.short_of.or_else(|| self.nearby.short_of(seat.processor)),
+            before: first.saturating_sub(floor.0 + 1),
+        })
+    }
+
+    /// Whether somebody owns a seat, as far as this node can know. An owner that ended in good order says so in its last
+    /// commit; where no other process can reach the store, nobody but this one is left.
+    fn is_owned(&self, id: Seat, seat: &SeatView) -> bool {
+        let progress = &seat.progress;
+        let elsewhere = self.store.about().capabilities.shared;
+        progress.fence.term.0 > 0 && !progress.clean && (elsewhere || self.nearby.is_owner(id))
     }
 
     async fn view(&self, seat: Seat, lane: LaneName) -> Result<LaneView, StoreError> {
@@ -180,13 +202,13 @@ impl Looker {
         }
     }
 
-    /// What runs in a lane, as its owner knows it.
-    async fn runs(&self, seat: Seat, lane: &LaneName) -> (Runs, Option<LaneRuns>) {
+    /// How a lane stands, as its owner knows it.
+    async fn told(&self, seat: Seat, lane: &LaneName) -> Told {
         let Some(mut under_way) = self.nearby.under_way(seat, vec![lane.clone()]).await else {
-            return (Runs::Untold, None);
+            return Told { is_known: false, runs: None, short_of: None };
         };
-        let found = under_way.remove(lane);
-        (runs_of(found.as_ref()), found)
+        let (runs, short_of) = (under_way.runs.remove(lane), under_way.short_of.remove(lane));
+        Told { is_known: true, runs, short_of }
     }
 
     /// Why a job does not go on.
@@ -219,9 +241,9 @@ impl Looker {
         let lane = key.map_or(LaneName::Event(event), LaneName::Key);
         let id = Seat { shard, processor: seat.processor };
         let view = self.view(id, lane).await?;
-        let (runs, found) = self.runs(id, &view.record.lane).await;
+        let told = self.told(id, &view.record.lane).await;
         // One that runs with its lane's head, in a batch, runs too.
-        let found = found.filter(|found| (found.first..=found.last).contains(&event));
+        let found = told.runs.clone().filter(|found| (found.first..=found.last).contains(&event));
         let head = match view.siding.first() {
             _ if found.is_some() => Some(event),
             Some(first) => Some(*first),
@@ -231,7 +253,7 @@ impl Looker {
             Some(head) if head != event => Place::Behind { head },
             _ => Place::Head(event),
         };
-        let facts = Facts { place, runs, ..self.facts_of(&seat, &view, Some(event)) };
+        let facts = self.facts_of(id, &seat, &view, place, &told)?;
         Ok(Standing { why: why(&facts), status: status(&facts), runs: found })
     }
 }
@@ -250,6 +272,20 @@ impl Standing {
     }
 }
 
+/// How a lane stands with its owner.
+struct Told {
+    /// The owner is here.
+    is_known: bool,
+    runs: Option<LaneRuns>,
+    short_of: Option<Short>,
+}
+
+impl Told {
+    fn state(&self) -> Runs {
+        if self.is_known { runs_of(self.runs.as_ref()) } else { Runs::Untold }
+    }
+}
+
 /// Whether the head of a lane runs, where the owner says that this runs.
 pub(super) fn runs_of(found: Option<&LaneRuns>) -> Runs {
     match found {
@@ -259,6 +295,12 @@ pub(super) fn runs_of(found: Option<&LaneRuns>) -> Runs {
         }
         Some(LaneRuns { since, .. }) => Runs::Here { since: *since },
     }
+}
+
+/// Who paused a seat, while it is paused.
+pub(super) fn paused_by(seat: &SeatView) -> Result<Option<Paused>, StoreError> {
+    let note = Note::decode(seat.progress.note.clone())?;
+    Ok(note.paused.filter(|_| seat.progress.status == SeatStatus::Paused))
 }
 
 pub(super) fn other_list(wanted: &str) -> StoreError {

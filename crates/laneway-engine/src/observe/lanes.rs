@@ -5,6 +5,7 @@ use laneway_core::store::{SeatStatus, TailView, Versioned};
 use laneway_core::{EventId, LaneRecord, Partition, Term};
 
 use super::why::Why;
+use crate::dispatch::Paused;
 
 /// One lane of one stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct StoppedSeat {
     pub partition: Partition,
     /// Paused or halted.
     pub status: SeatStatus,
+    /// Who paused it, where that is known.
+    pub paused: Option<Paused>,
     /// The event whose failure halted it, and why it failed.
     pub failed: Option<(EventId, Bytes)>,
 }
@@ -68,6 +71,8 @@ pub struct ProcessorStanding {
     pub processor: String,
     /// Whether it runs on this partition.
     pub status: SeatStatus,
+    /// Who paused it there, while it is paused.
+    pub paused: Option<Paused>,
     /// The lane's record, if it is not plain.
     pub record: Option<LaneRecord>,
     /// The first event of the lane that has not ended, as far as the store knows.

@@ -5,7 +5,7 @@ use laneway_core::limits::PAGE_BYTES_MAX;
 use laneway_core::store::{LaneSelect, Lanes, Query, Rows, SeatStatus};
 use laneway_core::{Block, BlockKind, EventId, Key, LaneName, Partition, Seat};
 
-use super::facts::{LookError, Looker, other_list};
+use super::facts::{LookError, Looker, other_list, paused_by};
 use super::lanes::{DeadLetter, HeldLane, OwnedSeat, StoppedSeat};
 
 /// Rows read from one partition at a time.
@@ -173,12 +173,10 @@ impl Looker {
                 return Err(other_list("seats").into());
             };
             let found = views.into_iter().find(|view| view.processor == seat.processor);
-            let Some(status) = found.map(|view| view.progress.status).filter(|now| *now != SeatStatus::Run)
-            else {
-                continue;
-            };
+            let Some(view) = found.filter(|view| view.progress.status != SeatStatus::Run) else { continue };
+            let (status, paused) = (view.progress.status, paused_by(&view)?);
             let failed = if status == SeatStatus::Halted { self.first_parked(seat).await? } else { None };
-            stopped.push(StoppedSeat { partition: seat.shard.partition, status, failed });
+            stopped.push(StoppedSeat { partition: seat.shard.partition, status, paused, failed });
         }
         Ok(stopped)
     }

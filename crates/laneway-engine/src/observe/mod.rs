@@ -28,4 +28,4 @@ pub use report::SYSTEM_STREAM;
 pub(crate) use report::{Report, report};
 pub use trace::{TraceContext, Tracer, continue_trace, install_tracer};
 pub(crate) use trace::{carried_on, caused_by, note_failures, of_run, processing, sending, stamp};
-pub use why::{Facts, Place, Runs, Short, Why, status, why};
+pub use why::{Facts, Limit, Place, Runs, Short, Why, status, why};

@@ -1,5 +1,5 @@
-//! What only the node that runs a processor knows: what runs in a lane and who has it, whether places are taken, and
-//! whether workers ask for lanes.
+//! What only the node that runs a processor knows: what runs in a lane and who has it, what a head that could start is
+//! short of, whether places are taken, and whether workers ask for lanes.
 //!
 //! Asked for at the moment somebody looks; nothing is counted for it while events run. Other nodes do not know it: they
 //! go by what the store has, where a run shows after a second and a claim after a few.
@@ -11,7 +11,7 @@ use laneway_core::{Claim, EventId, LaneName, ProcessorId, Seat, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::why::Short;
+use super::why::{Limit, Short};
 use crate::handler::Desk;
 
 /// Questions that may wait for one seat; whoever has another one waits too.
@@ -29,14 +29,20 @@ struct Inner {
 
 /// What somebody wants to know of a seat.
 pub(crate) struct Question {
-    /// What runs in these lanes.
+    /// How these lanes stand.
     pub(crate) lanes: Vec<LaneName>,
     /// Where to say it.
     pub(crate) answer: oneshot::Sender<UnderWay>,
 }
 
-/// What runs, by its lane; a lane that is not named has nothing that runs.
-pub(crate) type UnderWay = HashMap<LaneName, LaneRuns>;
+/// How lanes stand with their owner.
+#[derive(Debug, Default)]
+pub(crate) struct UnderWay {
+    /// What runs; a lane that is not named has nothing that runs.
+    pub(crate) runs: HashMap<LaneName, LaneRuns>,
+    /// What heads in memory are short of, apart from places and workers.
+    pub(crate) short_of: HashMap<LaneName, Short>,
+}
 
 /// What runs in a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,6 +111,11 @@ impl Nearby {
         self.0.lock().seats.len()
     }
 
+    /// Whether the owner of a seat is here.
+    pub(super) fn is_owner(&self, seat: Seat) -> bool {
+        self.0.lock().seats.contains_key(&seat)
+    }
+
     /// The seats whose owner is here, in order.
     pub(super) fn owned(&self) -> Vec<Seat> {
         let mut seats: Vec<Seat> = self.0.lock().seats.keys().copied().collect();
@@ -112,7 +123,7 @@ impl Nearby {
         seats
     }
 
-    /// What runs in these lanes; nothing when the owner of their seat is not here.
+    /// How these lanes stand; nothing when the owner of their seat is not here.
     pub(super) async fn under_way(&self, seat: Seat, lanes: Vec<LaneName>) -> Option<UnderWay> {
         let ask = self.0.lock().seats.get(&seat).cloned()?;
         let (answer, told) = oneshot::channel();
@@ -122,13 +133,12 @@ impl Nearby {
 
     /// What a head has to wait for, if it is known.
     pub(super) fn short_of(&self, processor: ProcessorId) -> Option<Short> {
+        let places = |concurrency: &usize| Short::Limit(Limit::Concurrency(*concurrency));
         match self.0.lock().processors.get(&processor)? {
             Places::Here { concurrency, free } => {
-                (free.available_permits() == 0).then_some(Short::Places { concurrency: *concurrency })
+                (free.available_permits() == 0).then(|| places(concurrency))
             }
-            Places::Desk { concurrency, desk } if desk.is_full() => {
-                Some(Short::Places { concurrency: *concurrency })
-            }
+            Places::Desk { concurrency, desk } if desk.is_full() => Some(places(concurrency)),
             Places::Desk { desk, .. } => (desk.places().available_permits() == 0).then_some(Short::Workers),
         }
     }

@@ -9,6 +9,8 @@ use bytes::Bytes;
 use laneway_core::store::SeatStatus;
 use laneway_core::{Block, Due, EventId, Status, Steady, Terminal, Timestamp};
 
+use crate::dispatch::Paused;
+
 /// The one reason why an event, a job or a lane does not go on now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
@@ -23,10 +25,15 @@ pub enum Why {
     },
     /// Nobody processes the stream, or not this processor.
     NoProcessor,
-    /// The processor is registered, but no node has taken this partition yet.
+    /// The processor is registered, but nobody runs it on this partition.
     NoOwner,
     /// The whole processor was paused on this partition.
-    ProcessorPaused,
+    ProcessorPaused {
+        /// By whom; empty if nobody said.
+        by: Bytes,
+        /// When.
+        at: Timestamp,
+    },
     /// A failure stopped the processor on this partition (`on_failure = "halt"`).
     Halted,
     /// The lane was paused.
@@ -87,10 +94,15 @@ pub enum Why {
         /// Since when that one runs, if it has taken long enough to be told.
         since: Option<Timestamp>,
     },
-    /// It is its lane's first, and its processor runs as many at once on its node as it may.
+    /// It is its lane's first, and a limit of its processor holds it back.
     LimitReached {
-        /// How many.
-        concurrency: usize,
+        /// Which.
+        limit: Limit,
+    },
+    /// It is its lane's first, and its batch waits to be full.
+    BatchNotFull {
+        /// Until then at most.
+        until: Steady,
     },
     /// It is its lane's first, and no remote worker asks for a lane of its processor.
     NoWorker,
@@ -98,6 +110,27 @@ pub enum Why {
     Waiting {
         /// Events of the partition that are not passed and come before it.
         before: u64,
+    },
+}
+
+/// A limit of a processor that holds heads back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// It runs so many at once on its node.
+    Concurrency(usize),
+    /// So many may start per second, over all partitions.
+    Rate {
+        /// How many.
+        per_second: u32,
+        /// When the next one of the partition may start.
+        until: Steady,
+    },
+    /// So many of one key may start per second.
+    RatePerKey {
+        /// How many.
+        per_second: u32,
+        /// When the next one of the key may start.
+        until: Steady,
     },
 }
 
@@ -122,10 +155,12 @@ pub enum Place {
 /// What a head that could start is short of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Short {
-    /// A place: as many run as may.
-    Places {
-        /// How many.
-        concurrency: usize,
+    /// Room within a limit.
+    Limit(Limit),
+    /// Others to run with: its batch is not full.
+    Batch {
+        /// Until then at most.
+        until: Steady,
     },
     /// A worker: none asks.
     Workers,
@@ -159,17 +194,19 @@ pub struct Facts {
     pub place: Place,
     /// Whether the processor is registered on the stream.
     pub registered: bool,
-    /// Whether a node owns the seat.
+    /// Whether somebody owns the seat, as far as this node can know.
     pub owned: bool,
     /// Whether the seat runs.
     pub status: SeatStatus,
+    /// Who paused it, while it is paused.
+    pub paused: Option<Paused>,
     /// What holds the lane up, by its record.
     pub block: Option<Block>,
     /// Failed attempts at the head.
     pub attempts: u32,
     /// Whether the head runs.
     pub runs: Runs,
-    /// What heads of the processor are short of, where this node knows.
+    /// What the head is short of, where this node knows.
     pub short_of: Option<Short>,
     /// Events of the partition that come before it and are not passed.
     pub before: u64,
@@ -197,7 +234,11 @@ pub fn why(facts: &Facts) -> Why {
     let Some(head) = head else { return Why::Idle };
     match facts.status {
         SeatStatus::Halted => return Why::Halted,
-        SeatStatus::Paused => return Why::ProcessorPaused,
+        SeatStatus::Paused => {
+            // One that was paused before that was written down was paused by nobody knows whom.
+            let (by, at) = facts.paused.clone().map(|paused| (paused.by, paused.at)).unwrap_or_default();
+            return Why::ProcessorPaused { by, at };
+        }
         SeatStatus::Run => {}
     }
     if !facts.owned {
@@ -225,7 +266,8 @@ pub fn why(facts: &Facts) -> Why {
         }
         Some(Block::Running { since, .. }) if facts.runs == Runs::Untold => running(*since),
         _ if is_head => match facts.short_of {
-            Some(Short::Places { concurrency }) => Why::LimitReached { concurrency },
+            Some(Short::Limit(limit)) => Why::LimitReached { limit },
+            Some(Short::Batch { until }) => Why::BatchNotFull { until },
             Some(Short::Workers) => Why::NoWorker,
             None => Why::Waiting { before: facts.before },
         },
@@ -266,9 +308,16 @@ impl fmt::Display for Why {
             Self::Delayed { .. } => formatter.write_str("it is not due yet"),
             Self::NoProcessor => formatter.write_str("no processor takes it"),
             Self::NoOwner => formatter.write_str("no node owns its partition"),
-            Self::ProcessorPaused => formatter.write_str("its processor is paused"),
+            Self::ProcessorPaused { by, .. } if by.is_empty() => {
+                formatter.write_str("its processor is paused")
+            }
+            Self::ProcessorPaused { by, .. } => {
+                write!(formatter, "its processor was paused by {}", String::from_utf8_lossy(by))
+            }
             Self::Halted => formatter.write_str("its processor was halted by a failure on this partition"),
-            Self::LanePaused { by, .. } => write!(formatter, "its lane was paused by {}", by.escape_ascii()),
+            Self::LanePaused { by, .. } => {
+                write!(formatter, "its lane was paused by {}", String::from_utf8_lossy(by))
+            }
             Self::Parked { head, cause } => {
                 write!(formatter, "event {head} is parked: {}", String::from_utf8_lossy(cause))
             }
@@ -286,11 +335,24 @@ impl fmt::Display for Why {
             Self::Running { .. } => formatter.write_str("it runs"),
             Self::Behind { head, since: Some(_) } => write!(formatter, "event {head} of its lane runs"),
             Self::Behind { head, since: None } => write!(formatter, "event {head} of its lane comes first"),
-            Self::LimitReached { concurrency } => {
-                write!(formatter, "limit reached: its processor runs {concurrency} at once")
-            }
+            Self::LimitReached { limit } => write!(formatter, "limit reached: {limit}"),
+            Self::BatchNotFull { .. } => formatter.write_str("its batch waits to be full"),
             Self::NoWorker => formatter.write_str("no worker claims lanes of its processor"),
             Self::Waiting { before } => write!(formatter, "it waits for its turn behind {before} events"),
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Concurrency(most) => write!(formatter, "its processor runs {most} at once"),
+            Self::Rate { per_second, .. } => {
+                write!(formatter, "rate, its processor starts {per_second} a second over all partitions")
+            }
+            Self::RatePerKey { per_second, .. } => {
+                write!(formatter, "rate, its processor starts {per_second} a second of one key")
+            }
         }
     }
 }
@@ -321,8 +383,19 @@ mod tests {
         ]
     }
 
-    fn shorts() -> [Option<Short>; 3] {
-        [None, Some(Short::Places { concurrency: 8 }), Some(Short::Workers)]
+    fn paused() -> Paused {
+        Paused { by: Bytes::from_static(b"ann"), at: Timestamp(5) }
+    }
+
+    fn shorts() -> [Option<Short>; 6] {
+        let until = Steady(9);
+        let limits = [
+            Limit::Concurrency(8),
+            Limit::Rate { per_second: 5, until },
+            Limit::RatePerKey { per_second: 5, until },
+        ];
+        let [places, rate, per_key] = limits.map(|limit| Some(Short::Limit(limit)));
+        [None, places, rate, per_key, Some(Short::Batch { until }), Some(Short::Workers)]
     }
 
     fn runs() -> [Runs; 4] {
@@ -352,6 +425,7 @@ mod tests {
                             registered,
                             owned,
                             status,
+                            paused: (status == SeatStatus::Paused).then(paused),
                             block,
                             attempts: 2,
                             runs,
@@ -374,7 +448,10 @@ mod tests {
             Why::Delayed { until } => facts.place == Place::Scheduled(*until),
             Why::NoProcessor => !facts.registered,
             Why::NoOwner => !facts.owned,
-            Why::ProcessorPaused => facts.status == SeatStatus::Paused,
+            Why::ProcessorPaused { by, at } => {
+                let told = Paused { by: by.clone(), at: *at };
+                facts.status == SeatStatus::Paused && facts.paused == Some(told)
+            }
             Why::Halted => facts.status == SeatStatus::Halted,
             Why::LanePaused { .. } => matches!(block, Some(Block::Paused { .. })),
             Why::Parked { .. } => matches!(block, Some(Block::Parked { .. })),
@@ -392,8 +469,9 @@ mod tests {
                 matches!(facts.place, Place::Head(_)) && (believed || matches!(facts.runs, Runs::Here { .. }))
             }
             Why::Behind { .. } => matches!(facts.place, Place::Behind { .. }),
-            Why::LimitReached { .. } => {
-                could_start(facts) && matches!(facts.short_of, Some(Short::Places { .. }))
+            Why::LimitReached { limit } => could_start(facts) && facts.short_of == Some(Short::Limit(*limit)),
+            Why::BatchNotFull { until } => {
+                could_start(facts) && facts.short_of == Some(Short::Batch { until: *until })
             }
             Why::NoWorker => could_start(facts) && facts.short_of == Some(Short::Workers),
             Why::Waiting { .. } => could_start(facts) && facts.short_of.is_none(),
@@ -408,7 +486,7 @@ mod tests {
     #[test]
     fn every_reachable_state_has_one_reason_and_it_is_true() {
         let states = every_state();
-        assert_eq!(states.len(), 5 * 2 * 2 * 3 * 8 * 3 * 4);
+        assert_eq!(states.len(), 5 * 2 * 2 * 3 * 8 * 6 * 4);
         for facts in &states {
             let reason = why(facts);
             assert!(is_true(facts, &reason), "{facts:?} was explained by {reason:?}");
@@ -448,6 +526,6 @@ mod tests {
                 distinct.push(kind);
             }
         }
-        assert_eq!(distinct.len(), 18, "a reason that explains nothing is none");
+        assert_eq!(distinct.len(), 19, "a reason that explains nothing is none");
     }
 }

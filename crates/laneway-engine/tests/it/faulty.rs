@@ -15,6 +15,8 @@ use laneway_core::{Document, Documents, EventId, Result, Shard, Store, StoreErro
 use laneway_embedded::MemoryStore;
 use parking_lot::Mutex;
 
+use crate::world::World;
+
 /// A call that can be made to panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
@@ -46,6 +48,8 @@ pub(crate) struct Faulty {
     pub(crate) unreadable: Mutex<Option<(EventId, u32)>>,
     /// Calls about jobs.
     pub(crate) looks: AtomicU64,
+    /// Other processes may reach the store too.
+    pub(crate) shared: AtomicBool,
 }
 
 impl Faulty {
@@ -60,7 +64,15 @@ impl Faulty {
             unlisted: AtomicBool::new(false),
             unreadable: Mutex::default(),
             looks: AtomicU64::new(0),
+            shared: AtomicBool::new(false),
         })
+    }
+
+    /// An engine of another process over the store of a world, which owns nothing.
+    pub(crate) fn elsewhere(world: &World) -> World {
+        let store = Self::new(world.store.clone());
+        store.shared.store(true, Ordering::Relaxed);
+        World::through(store, world.store.clone(), world.env.clone())
     }
 
     /// The next call of this kind panics.
@@ -95,7 +107,9 @@ impl Faulty {
 #[async_trait]
 impl Store for Faulty {
     fn about(&self) -> About {
-        self.inner.about()
+        let mut about = self.inner.about();
+        about.capabilities.shared |= self.shared.load(Ordering::Relaxed);
+        about
     }
 
     async fn define(&self, define: Define) -> Result<Defined> {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use laneway_core::limits::RESULT_BYTES_MAX;
-use laneway_core::{Delay, DelayMode, JobId, Mode, StartAfter, Status, StreamSettings, Terminal};
+use laneway_core::{Delay, DelayMode, JobId, Key, Mode, StartAfter, Status, StreamSettings, Terminal};
 use laneway_engine::ProcessorSettings;
 use laneway_engine::handler::{Done, LaneAnswer, LaneRun, OnFailure, Policy, Run};
 use laneway_engine::job::{BatchId, By, JobError, JobStatus, ListJobs, Results, Retried, Submit};
@@ -232,6 +232,90 @@ async fn job_names_its_processor_when_there_are_several() {
     let named = Submit { processor: Some("audit".to_owned()), ..job("ann", "ok") };
     let id = world.engine.jobs().submit_one("orders", named, &By::default()).await.expect("accepted").id;
     assert_eq!(world.engine.jobs().detail(id).await.expect("known").processor.as_deref(), Some("audit"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn responder_of_a_stream_answers_jobs_that_name_no_processor() {
+    let world = World::with_settings(StreamSettings {
+        responder: Some("audit".to_owned()),
+        ..StreamSettings::default()
+    })
+    .await;
+    world.process(ProcessorSettings::default()).await;
+    let refused = world.engine.jobs().submit("orders", vec![job("ann", "ok")]).await.expect_err("not there");
+    assert!(
+        matches!(&refused, JobError::NoResponder { responder, .. } if responder == "audit"),
+        "{refused:?}"
+    );
+    let handler = |run: Run| async move { run.lanes.iter().map(LaneAnswer::all_done).collect() };
+    let settings = ProcessorSettings::default();
+    world.engine.process("audit", "orders", settings, Arc::new(handler)).await.expect("a processor");
+    let (by, jobs) = (By::default(), world.engine.jobs().clone());
+    for (named, answers) in [(None, "audit"), (Some("charge"), "charge")] {
+        let wanted = Submit { processor: named.map(ToOwned::to_owned), ..job("ann", "ok") };
+        let id = jobs.submit_one("orders", wanted, &by).await.expect("accepted").id;
+        assert_eq!(jobs.detail(id).await.expect("known").processor.as_deref(), Some(answers));
+        world.settled(id).await;
+    }
+}
+
+/// However a job ends, it tells how often it was tried.
+#[tokio::test(start_paused = true)]
+async fn every_end_tells_how_often_its_job_was_tried() {
+    let policy = |on_failure, backoff: u64| Policy {
+        max_attempts: 3,
+        backoff: Duration::from_secs(backoff),
+        backoff_max: Duration::from_secs(3_600),
+        on_failure,
+        ..Policy::default()
+    };
+    let ended = async |world: &World, id, end: Terminal, attempts: u32| {
+        // One that is parked is settled too, until its owner has heard what was asked.
+        seam::wait(Duration::from_secs(10)).await;
+        let JobStatus::Ended { end: told, .. } = world.settled(id).await else { panic!("{end} is an end") };
+        assert_eq!((told.end, told.attempts), (end, attempts), "{end}");
+    };
+    for on_failure in [OnFailure::Drop, OnFailure::DeadLetter] {
+        let world = World::new(Mode::Queue).await;
+        world.process(ProcessorSettings { policy: policy(on_failure, 1), ..Default::default() }).await;
+        let (done, failed) = (world.submit("ann", "fail twice").await, world.submit("bob", "fail").await);
+        ended(&world, done, Terminal::Done, 3).await;
+        ended(&world, failed, Terminal::Failed, 3).await;
+    }
+    // Parked after three, then skipped or cancelled; and between two tries.
+    for (backoff, waits, tries) in [(1, 60, 3), (3_000, 60, 1)] {
+        let world = World::new(Mode::Queue).await;
+        let settings = ProcessorSettings { policy: policy(OnFailure::Park, backoff), ..Default::default() };
+        world.process(settings).await;
+        let (skipped, cancelled) = (world.submit("ann", "fail").await, world.submit("bob", "fail").await);
+        let behind = world.submit("bob", "fail").await;
+        seam::wait(Duration::from_secs(waits)).await;
+        let ann = Key::new("ann").expect("short");
+        let lane = world.engine.looker().lane("orders", &ann).await.expect("known");
+        let head = lane.processors[0].head.expect("it waits");
+        world.engine.operator().skip("charge", &ann, head).await.expect("asked");
+        ended(&world, skipped, Terminal::Skipped, tries).await;
+        world.engine.jobs().cancel(behind, world.env.token()).await.expect("asked");
+        ended(&world, behind, Terminal::Cancelled, 0).await;
+        world.engine.jobs().cancel(cancelled, world.env.token()).await.expect("asked");
+        ended(&world, cancelled, Terminal::Cancelled, tries).await;
+    }
+    let world = World::new(Mode::Latest).await;
+    world.process(ProcessorSettings { policy: policy(OnFailure::Park, 1), ..Default::default() }).await;
+    let superseded = world.submit("ann", "fail").await;
+    world.settled(superseded).await;
+    let winner = world.submit("ann", "ok").await;
+    ended(&world, winner, Terminal::Done, 1).await;
+    ended(&world, superseded, Terminal::Superseded, 3).await;
+    let world = World::new(Mode::Queue).await;
+    world.process(ProcessorSettings { concurrency: 1, ..Default::default() }).await;
+    let slow = world.submit("ann", "slow").await;
+    let mut late = job("bob", "ok");
+    late.draft.ttl = Some(Duration::from_secs(5));
+    let late = world.engine.jobs().submit_one("orders", late, &By::default()).await.expect("taken").id;
+    ended(&world, late, Terminal::Expired, 0).await;
+    world.engine.jobs().cancel(slow, world.env.token()).await.expect("asked");
+    ended(&world, slow, Terminal::Cancelled, 1).await;
 }
 
 #[tokio::test(start_paused = true)]

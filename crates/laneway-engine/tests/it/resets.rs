@@ -2,14 +2,14 @@
 //! (contract 1.18).
 
 use laneway_core::store::Reset;
-use laneway_core::{Mode, StartAt, Status, Terminal};
+use laneway_core::{EventId, Mode, Partition, StartAt, Status, StreamSettings, Terminal};
 use laneway_engine::ProcessorSettings;
-use laneway_engine::handler::{LaneAnswer, LaneRun, OnFailure, Policy, StateChange};
+use laneway_engine::handler::{Done, Emission, LaneAnswer, LaneRun, OnFailure, Policy, StateChange};
 use laneway_engine::job::JobStatus;
 
 use crate::world::{Answer, SOON, World};
 
-const AGAIN: Reset = Reset { start: StartAt::Beginning, clear_states: false };
+const AGAIN: Reset = Reset { start: StartAt::Beginning, clear_states: false, quiet: false };
 
 fn settings(on_failure: OnFailure) -> ProcessorSettings {
     let policy = Policy { max_attempts: 1, on_failure, ..Policy::default() };
@@ -69,7 +69,7 @@ async fn processor_that_begins_at_the_end_runs_only_what_comes() {
     let parked = world.submit("ann", "broken").await;
     assert_eq!(world.settled(parked).await.status(), Status::Parked);
     world.send(&[("ann", "behind")]).await;
-    reset(&world, Reset { start: StartAt::End, clear_states: false }).await;
+    reset(&world, Reset { start: StartAt::End, clear_states: false, quiet: false }).await;
     let new = world.submit("ann", "new").await;
     assert_eq!(world.settled(new).await.status(), Status::Ended(Terminal::Done));
     assert_eq!(world.nexts(2).await, ["broken", "new"]);
@@ -98,4 +98,45 @@ async fn check_count(clear_states: bool, expected: u8) {
 async fn states_are_kept_or_cleared_as_asked() {
     check_count(false, 5).await;
     check_count(true, 3).await;
+}
+
+/// Tells the stream `told` of every event.
+fn tell(lane: &LaneRun) -> Answer {
+    let data = lane.events[0].data.clone();
+    let draft = laneway_core::Draft::new(lane.events[0].key.clone(), laneway_core::Kind::default(), data);
+    let emits = vec![Emission { stream: "told".to_owned(), draft }];
+    Answer::Now(LaneAnswer { done: vec![Done { result: None, emits }], ..LaneAnswer::default() })
+}
+
+/// What the stream `told` has, in order.
+async fn told(world: &World) -> Vec<String> {
+    // Emits are forwarded soon after their commit.
+    crate::seam::wait(std::time::Duration::from_secs(5)).await;
+    let page = world.engine.looker().events("told", Partition(0), EventId(0), 100).await.expect("readable");
+    page.events.iter().map(|view| String::from_utf8_lossy(&view.event.data).into_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn quiet_reset_runs_again_what_was_done_and_emits_only_what_comes_after_it() {
+    let mut world = World::with_partitions(Mode::Queue, 1).await;
+    let settings_told = StreamSettings { partitions: 1, ..StreamSettings::default() };
+    world.engine.define_stream("told", settings_told).await.expect("a new stream");
+    world.process_with(settings(OnFailure::Park), tell).await;
+    world.send(&[("ann", "one"), ("bob", "two")]).await;
+    assert_eq!(world.nexts(2).await.len(), 2);
+    assert_eq!(told(&world).await.len(), 2);
+    reset(&world, Reset { quiet: true, ..AGAIN }).await;
+    assert_eq!(world.nexts(2).await.len(), 2, "everything runs again");
+    world.send(&[("ann", "three")]).await;
+    assert_eq!(told(&world).await[2..], ["three"], "and is not told again");
+    // A second one, and a restart between its commit and what it is for.
+    reset(&world, Reset { quiet: true, ..AGAIN }).await;
+    world.engine.drain(SOON).await;
+    let again = world.again();
+    again.process_with(settings(OnFailure::Park), tell).await;
+    again.send(&[("bob", "four")]).await;
+    assert_eq!(told(&again).await[2..], ["three", "four"]);
+    // Aloud again.
+    reset(&again, AGAIN).await;
+    assert_eq!(told(&again).await.len(), 8);
 }

@@ -19,7 +19,7 @@ const FAR: usize = 66_000;
 const EARLY: usize = 20_000;
 
 fn urgent(key: &str, data: &str) -> Draft {
-    Draft { priority: 5, ..draft(key, data) }
+    Draft { priority: 2, ..draft(key, data) }
 }
 
 /// A world whose processor is paused, with a backlog of keyless events.
@@ -254,4 +254,18 @@ async fn urgent_event_of_a_lane_that_is_too_long_waits_for_the_reader() {
         assert_eq!(of(&all, &format!("{steps} steps")), expected);
     }
     assert_all_ran_once(&all);
+}
+
+/// What would be run as another priority than it says is refused, by whatever way it comes.
+#[tokio::test(start_paused = true)]
+async fn priority_beyond_the_highest_is_refused_with_the_limit() {
+    let world = World::new(Mode::Queue).await;
+    world.process(ProcessorSettings::default()).await;
+    let draft = Draft { priority: 3, ..draft("ann", "ok") };
+    let appending = Appending { drafts: vec![draft.clone()], object: None };
+    let refused = world.engine.producer().append("orders", appending).await.expect_err("too urgent");
+    assert!(refused.to_string().contains("priority is 3, must be 0 to 2"), "{refused}");
+    let job = Submit { draft, processor: None, keep: None };
+    let refused = world.engine.jobs().submit("orders", vec![job]).await.expect_err("too urgent");
+    assert!(refused.to_string().contains("priority is 3, must be 0 to 2"), "{refused}");
 }

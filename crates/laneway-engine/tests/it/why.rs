@@ -3,8 +3,9 @@
 use laneway_core::{Key, Mode, Status};
 use laneway_engine::ProcessorSettings;
 use laneway_engine::handler::{OnFailure, Policy};
-use laneway_engine::observe::Why;
+use laneway_engine::observe::{Limit, Why};
 
+use crate::faulty::Faulty;
 use crate::world::World;
 
 fn settings() -> ProcessorSettings {
@@ -66,9 +67,24 @@ async fn paused_processor_and_missing_processor_are_told_apart() {
     world.engine.operator().pause("charge", "op").await.expect("asked");
     crate::seam::wait(std::time::Duration::from_secs(3)).await;
     let job = world.submit("ann", "ok").await;
-    assert_eq!(world.engine.looker().why_job(job).await.expect("known"), Why::ProcessorPaused);
-    world.engine.operator().resume("charge").await.expect("asked");
-    world.settled(job).await;
+    let looker = world.engine.looker().clone();
+    let why = looker.why_job(job).await.expect("known");
+    let Why::ProcessorPaused { by, at } = why.clone() else { panic!("{why:?}") };
+    assert_eq!((&by[..], why.to_string().as_str()), (&b"op"[..], "its processor was paused by op"));
+    let stopped = looker.stopped("charge").await.expect("known");
+    let paused = Some(laneway_engine::Paused { by, at });
+    assert!(stopped.len() == 2 && stopped.iter().all(|seat| seat.paused == paused), "{stopped:?}");
+    // Who comes second did not do it, and it is known after a restart too.
+    world.engine.operator().pause("charge", "another").await.expect("asked");
+    crate::seam::wait(std::time::Duration::from_secs(3)).await;
+    world.engine.drain(crate::world::SOON).await;
+    let again = world.again();
+    again.process(settings()).await;
+    crate::seam::wait(std::time::Duration::from_secs(3)).await;
+    assert_eq!(again.engine.looker().why_job(job).await.expect("known"), why);
+    again.engine.operator().resume("charge").await.expect("asked");
+    again.settled(job).await;
+    assert!(again.engine.looker().stopped("charge").await.expect("known").is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,13 +122,107 @@ async fn head_that_finds_no_place_names_the_limit_and_another_node_does_not_know
     crate::seam::wait(std::time::Duration::from_secs(3)).await;
     let waits = world.submit("bob", "ok").await;
     let looker = world.engine.looker().clone();
-    assert_eq!(looker.why_job(waits).await.expect("known"), Why::LimitReached { concurrency: 1 });
+    assert_eq!(
+        looker.why_job(waits).await.expect("known"),
+        Why::LimitReached { limit: Limit::Concurrency(1) }
+    );
     assert!(matches!(looker.why_job(running).await.expect("known"), Why::Running { .. }));
-    let elsewhere = world.again().engine.looker().why_job(waits).await.expect("known");
+    let other = Faulty::elsewhere(&world);
+    let elsewhere = other.engine.looker().why_job(waits).await.expect("known");
     assert!(matches!(elsewhere, Why::Waiting { .. }), "{elsewhere:?}");
     world.engine.drain(2 * crate::world::SOON).await;
-    let stopped = looker.why_job(waits).await.expect("known");
-    assert!(matches!(stopped, Why::Waiting { .. }), "nothing runs here any more, {stopped:?}");
+    assert_eq!(looker.why_job(waits).await.expect("known"), Why::NoOwner, "nothing runs here any more");
+    let elsewhere = other.engine.looker().why_job(waits).await.expect("known");
+    assert_eq!(elsewhere, Why::NoOwner, "its owner ended in good order");
+}
+
+/// An owner that came to a bad end does not say so. Only where no other process reaches the store is it known to be gone.
+#[tokio::test(start_paused = true)]
+async fn processor_that_nobody_runs_after_a_crash_has_no_owner() {
+    let mut world = World::new(Mode::Queue).await;
+    world.process(settings()).await;
+    let running = world.submit("ann", "wait").await;
+    world.next().await;
+    let again = world.again();
+    let other = Faulty::elsewhere(&world);
+    drop(world);
+    let told = again.engine.looker().why_job(running).await.expect("known");
+    assert_eq!(told, Why::NoOwner, "it is registered, and runs nowhere");
+    let told = other.engine.looker().why_job(running).await.expect("known");
+    assert!(matches!(told, Why::Waiting { .. }), "another process may run it, {told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn head_that_a_rate_holds_back_names_it_and_when_it_may_start() {
+    let mut world = World::with_partitions(Mode::Queue, 1).await;
+    world.process(ProcessorSettings { rate: Some(1), ..settings() }).await;
+    let mut jobs = Vec::new();
+    // Ten may start at once after a quiet time.
+    for number in 0..12 {
+        jobs.push(world.submit(&format!("key {number}"), "ok").await);
+    }
+    world.nexts(10).await;
+    let looker = world.engine.looker().clone();
+    for waits in &jobs[10..] {
+        let why = looker.why_job(*waits).await.expect("known");
+        let Why::LimitReached { limit: Limit::Rate { per_second: 1, until } } = why else {
+            panic!("{why:?}")
+        };
+        let left = until.0 - world.env.clock().steady().0;
+        assert!((1..=1_000_000).contains(&left), "{left} us");
+    }
+    world.settled(jobs[10]).await;
+    world.settled(jobs[11]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn head_that_the_rate_of_its_key_holds_back_names_it_and_others_go_on() {
+    let mut world = World::new(Mode::Queue).await;
+    world.process(ProcessorSettings { rate_per_key: Some(2), ..settings() }).await;
+    let first = world.submit("ann", "ok").await;
+    world.settled(first).await;
+    let started = world.env.clock().steady();
+    let waits = world.submit("ann", "ok").await;
+    let behind = world.submit("ann", "ok").await;
+    let other = world.submit("bob", "ok").await;
+    world.settled(other).await;
+    let looker = world.engine.looker().clone();
+    let why = looker.why_job(waits).await.expect("known");
+    let Why::LimitReached { limit: Limit::RatePerKey { per_second: 2, until } } = why else {
+        panic!("{why:?}")
+    };
+    assert!(until <= started.after(std::time::Duration::from_millis(500)));
+    let lane = looker.lane("orders", &Key::new("ann").expect("short")).await.expect("known");
+    assert_eq!(lane.processors[0].why, why, "the lane stands for the same reason");
+    assert!(matches!(looker.why_job(behind).await.expect("known"), Why::Behind { .. }));
+    assert_eq!(world.nexts(2).await.len(), 2);
+    world.settled(waits).await;
+    assert!(world.env.clock().steady() >= until, "it did not start before");
+}
+
+#[tokio::test(start_paused = true)]
+async fn head_whose_batch_is_not_full_says_until_when_it_waits() {
+    use std::time::Duration;
+
+    use laneway_engine::Batch;
+
+    let within = Duration::from_secs(10);
+    for batch in [Batch::Lane { max: 2, within }, Batch::Lanes { max: 2, within }] {
+        let world = World::with_partitions(Mode::Queue, 1).await;
+        world.process(ProcessorSettings { batch, ..settings() }).await;
+        let looker = world.engine.looker().clone();
+        let first = world.submit("ann", "ok").await;
+        crate::seam::wait(Duration::from_secs(1)).await;
+        let why = looker.why_job(first).await.expect("known");
+        let Why::BatchNotFull { until } = why else { panic!("{batch:?}: {why:?}") };
+        let left = Duration::from_micros(until.0 - world.env.clock().steady().0);
+        assert!(left <= within && left >= within - Duration::from_secs(2), "{left:?}");
+        let key = if matches!(batch, Batch::Lane { .. }) { "ann" } else { "bob" };
+        let second = world.submit(key, "ok").await;
+        world.settled(first).await;
+        world.settled(second).await;
+        assert!(world.env.clock().steady() < until, "a full batch waits no more");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,12 +247,14 @@ async fn head_that_no_worker_claims_says_so_until_one_asks() {
     };
     let claim = desk.claim(wish).await.remove(0);
     let other = world.submit("bob", "ok").await;
-    assert_eq!(looker.why_job(other).await.expect("known"), Why::LimitReached { concurrency: 1 });
+    assert_eq!(
+        looker.why_job(other).await.expect("known"),
+        Why::LimitReached { limit: Limit::Concurrency(1) }
+    );
     desk.settle(&claim.token, LaneAnswer::done(None)).await.expect("it is ours");
     assert_eq!(looker.why_job(other).await.expect("known"), Why::NoWorker);
     world.engine.stop_processor("charge", crate::world::SOON).await.expect("it runs");
-    let stopped = looker.why_job(other).await.expect("known");
-    assert!(matches!(stopped, Why::Waiting { .. }), "nobody could claim it here any more, {stopped:?}");
+    assert_eq!(looker.why_job(other).await.expect("known"), Why::NoOwner, "nobody could claim it any more");
 }
 
 /// Without a worker nothing runs, whatever the lane has been through; with one it runs from the first moment.

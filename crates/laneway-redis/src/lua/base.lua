@@ -61,11 +61,11 @@ local function all_seats()
 end
 local function seat_view(k, s)
   return { s.term, s.nonce, s.version, s.adoptions, s.node, s.was_clean, s.clean, s.request_no, s.requests_applied, s.emitted,
-    s.forwarded, s.status, s.life, s.floor, call('HGETALL', k.window) }
+    s.forwarded, s.status, s.note or '', s.life, s.floor, call('HGETALL', k.window) }
 end
 local function new_seat(at)
   return { term = 0, nonce = string.rep('\0', 16), version = 0, adoptions = 0, node = '', was_clean = true, clean = true,
-    last_commit = false, request_no = 0, requests_applied = 0, emitted = 0, forwarded = 0, status = 0, life = 0, floor = at }
+    last_commit = false, request_no = 0, requests_applied = 0, emitted = 0, forwarded = 0, status = 0, note = '', life = 0, floor = at }
 end
 local LIFE_KEYS = { 'lane', 'lanez', 'kind', 'due_steady', 'due_calendar', 'sided', 'sidedz', 'siding', 'ending', 'endingz' }
 local function forget_life(k)

@@ -171,7 +171,7 @@ local function main()
   end
   seat.version, seat.last_commit, seat.clean = seat.version + 1, A.id, A.clean
   seat.emitted, seat.forwarded, seat.requests_applied = seat.emitted + #A.emits, forwarded, applied_to
-  seat.status = A.status or seat.status
+  seat.status, seat.note = A.status or seat.status, A.note or seat.note
   if A.reset then
     forget_life(k)
     call('UNLINK', k.window)

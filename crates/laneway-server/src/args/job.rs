@@ -63,7 +63,7 @@ pub(crate) struct JobSubmit {
     /// Begin only after this time, such as 5s.
     #[arg(long, value_name = "LENGTH")]
     pub(crate) delay: Option<String>,
-    /// Higher goes first, between lanes.
+    /// 0, 1 or 2: higher goes first, between lanes.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) priority: Option<u8>,
     /// Give it up if it has not begun within this time, such as 1h.

@@ -114,11 +114,32 @@ pub(crate) struct ProcessorReset {
     /// Where it begins anew: beginning, end, an id, or a date.
     #[arg(long, value_name = "PLACE")]
     pub(crate) start: String,
-    /// Forget the states of the lanes too.
-    #[arg(long)]
-    pub(crate) clear_states: bool,
+    /// What becomes of the states of the lanes.
+    #[arg(long, value_name = "WHAT", default_value = "keep")]
+    pub(crate) state: ResetStateArg,
+    /// Whether events emit again that were passed before; off emits from there on only.
+    #[arg(long, value_name = "WHETHER", default_value = "on")]
+    pub(crate) emit: ResetEmitArg,
     #[command(flatten)]
     pub(crate) consent: Consent,
+}
+
+/// What becomes of the states of a processor that begins anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ResetStateArg {
+    /// They stay as they are.
+    Keep,
+    /// They go.
+    Clear,
+}
+
+/// Whether a processor that begins anew emits what it has emitted before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ResetEmitArg {
+    /// It does.
+    On,
+    /// Not up to where it was.
+    Off,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -76,6 +76,9 @@ pub(crate) struct Kept {
     /// Most events waiting, over all partitions [default: no bound].
     #[arg(long, value_name = "COUNT")]
     pub(crate) max_pending: Option<u64>,
+    /// The processor that answers jobs whose submitter names none [default: the stream's only one].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) responder: Option<String>,
 }
 
 /// Which events of a lane run.

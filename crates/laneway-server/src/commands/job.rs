@@ -85,7 +85,7 @@ async fn ended(client: &Client, id: &str, wait: Duration) -> Result<Job, Fault> 
             return Ok(job);
         }
         if left.is_zero() {
-            let why = job.why.map(|why| format!(": {}", why.detail)).unwrap_or_default();
+            let why = job.why.map(|why| format!(": {why}")).unwrap_or_default();
             let words = format!("job {id} is still {}{why}", job.status);
             return Err(Fault::new(Exit::TimedOut, words)
                 .hint(format!("it goes on; ask again: laneway job wait {id}")));
@@ -105,7 +105,7 @@ fn told(writer: Writer, job: &Job) -> Result<(), Fault> {
     if job.status == "done" {
         return Ok(());
     }
-    let why = job.error.clone().or_else(|| job.why.as_ref().map(|why| why.detail.clone()));
+    let why = job.error.clone().or_else(|| job.why.as_ref().map(ToString::to_string));
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
     let fault = Fault::new(Exit::JobFailed, format!("job {} is {}{why}", job.id, job.status));
     Err(match job.status.as_str() {
@@ -233,7 +233,7 @@ pub(super) async fn why(client: &Client, writer: Writer, id: &str) -> Result<(),
         return writer.json(&job.why);
     }
     match (&job.why, &job.error) {
-        (Some(why), _) => say(format_args!("job {id} is {}: {}", job.status, why.detail)),
+        (Some(why), _) => say(format_args!("job {id} is {}: {why}", job.status)),
         (None, Some(error)) => say(format_args!("job {id} is {}: {error}", job.status)),
         (None, None) => say(format_args!("job {id} is {}", job.status)),
     }
@@ -265,7 +265,7 @@ impl Detail for Job {
             ("result", self.result.as_ref().map(|result| result.get().to_owned())),
             ("result b64", self.result_b64.clone()),
             ("error", self.error.clone()),
-            ("why", self.why.as_ref().map(|why| why.detail.clone())),
+            ("why", self.why.as_ref().map(ToString::to_string)),
         ];
         parts.extend(texts.into_iter().filter_map(|(name, text)| Some((name, Cell::Text(text?)))));
         if self.keep_until.is_some() {

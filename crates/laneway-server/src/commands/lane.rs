@@ -204,7 +204,7 @@ impl Detail for Lane {
             if let Some(state) = &processor.state {
                 parts.push(("  state", Cell::Text(state.get().to_owned())));
             }
-            parts.push(("  why", Cell::Text(processor.why.detail.clone())));
+            parts.push(("  why", Cell::Text(processor.why.to_string())));
         }
         parts
     }
@@ -234,7 +234,7 @@ pub(super) async fn why(
         say(format_args!("lane {key:?} of {stream}: no processor runs its events"));
     }
     for lane in meant.iter().filter(|_| lane.last_seq > 0) {
-        say(format_args!("lane {key:?} of {stream}, {}: {}", lane.processor, lane.why.detail));
+        say(format_args!("lane {key:?} of {stream}, {}: {}", lane.processor, lane.why));
     }
     Ok(())
 }

@@ -1,10 +1,15 @@
 //! `laneway processor …`.
 
 use laneway_client::Client;
-use laneway_client::wire::{Count, OnFailure, Processor, ProcessorSettings, Reset, Retry, Start};
+use laneway_client::wire::{
+    Count, OnFailure, Processor, ProcessorSettings, Reset, ResetEmit, ResetState, Retry, Start,
+};
 
 use super::watch::watched;
-use crate::args::{OnFailureArg, PolicyArgs, ProcessorCreate, ProcessorEdit, ProcessorReset, ProcessorVerb};
+use crate::args::{
+    OnFailureArg, PolicyArgs, ProcessorCreate, ProcessorEdit, ProcessorReset, ProcessorVerb, ResetEmitArg,
+    ResetStateArg,
+};
 use crate::exit::{Exit, Fault};
 use crate::output::{Cell, Column, Detail, Row, Writer, agree, grouped};
 
@@ -124,13 +129,20 @@ fn start(text: &str) -> Start {
 
 async fn reset(client: &Client, writer: Writer, args: ProcessorReset) -> Result<(), Fault> {
     let processor = client.processor(&args.processor).await?;
-    let states = if args.clear_states { " and forget the states of its lanes" } else { "" };
-    let what = format!("begin processor {} anew at {}{states}", processor.name, args.start);
+    let (state, states) = match args.state {
+        ResetStateArg::Keep => (ResetState::Keep, ""),
+        ResetStateArg::Clear => (ResetState::Clear, " and forget the states of its lanes"),
+    };
+    let (emit, quietly) = match args.emit {
+        ResetEmitArg::On => (ResetEmit::On, ""),
+        ResetEmitArg::Off => (ResetEmit::Off, ", without what it has emitted before,"),
+    };
+    let what = format!("begin processor {} anew at {}{quietly}{states}", processor.name, args.start);
     if args.consent.dry_run {
         return writer.done(format!("would {what}"), &processor, &processor.name);
     }
     agree(args.consent, &what)?;
-    let reset = Reset { start: Some(start(&args.start)), clear_states: args.clear_states };
+    let reset = Reset { start: Some(start(&args.start)), state, emit };
     let count = client.reset_processor(&processor.name, &reset).await?;
     told(writer, "begins anew", &processor.name, count)
 }
@@ -218,7 +230,8 @@ impl Detail for Processor {
         for stopped in &self.stopped {
             let event = stopped.reference.as_ref().map(|event| format!(" by {event}")).unwrap_or_default();
             let cause = stopped.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
-            let words = format!("partition {} {}{event}{cause}", stopped.partition, stopped.status);
+            let who = stopped.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+            let words = format!("partition {} {}{event}{who}{cause}", stopped.partition, stopped.status);
             parts.push(("stopped", Cell::Text(words)));
         }
         parts

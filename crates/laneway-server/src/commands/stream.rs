@@ -50,8 +50,10 @@ async fn create(client: &Client, writer: Writer, args: StreamCreate) -> Result<(
 /// What is not said stays as it is: the server takes settings as a whole.
 async fn edit(client: &Client, writer: Writer, args: StreamEdit) -> Result<(), Fault> {
     let changes = kept(args.kept);
-    if changes.keep.is_none() && changes.keep_done.is_none() && changes.max_pending.is_none() {
-        return Err(Fault::usage("nothing to change").hint("say --keep, --keep-done or --max-pending"));
+    let StreamSettings { keep, keep_done, max_pending, responder, .. } = &changes;
+    if keep.is_none() && keep_done.is_none() && max_pending.is_none() && responder.is_none() {
+        let hint = "say --keep, --keep-done, --max-pending or --responder";
+        return Err(Fault::usage("nothing to change").hint(hint));
     }
     let now = client.stream(&args.stream).await?;
     let settings = StreamSettings {
@@ -60,6 +62,7 @@ async fn edit(client: &Client, writer: Writer, args: StreamEdit) -> Result<(), F
         keep: changes.keep.or(Some(now.keep)),
         keep_done: changes.keep_done.or(Some(now.keep_done)),
         max_pending: changes.max_pending.or(now.max_pending),
+        responder: changes.responder.or(now.responder),
     };
     let stream = client.put_stream(&args.stream, &settings).await?;
     let bound = stream.max_pending.map_or_else(|| "no bound".to_owned(), grouped);
@@ -75,6 +78,7 @@ fn kept(kept: Kept) -> StreamSettings {
         keep: kept.keep,
         keep_done: kept.keep_done,
         max_pending: kept.max_pending,
+        responder: kept.responder,
         ..StreamSettings::default()
     }
 }
@@ -142,6 +146,7 @@ impl Detail for Stream {
             ("keep", Cell::Text(self.keep.clone())),
             ("keep done", Cell::Text(self.keep_done.clone())),
             ("max pending", self.max_pending.map_or(Cell::Nothing, Cell::Number)),
+            ("responder", Cell::maybe(self.responder.clone())),
         ];
         let heads: Vec<String> =
             self.heads.iter().map(|head| format!("{}:{}", head.partition, head.head)).collect();

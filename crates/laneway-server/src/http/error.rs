@@ -236,6 +236,7 @@ impl From<JobError> for Failure {
                 return Self::no_processor(&stream);
             }
             JobError::ProcessorRequired { .. } => Code::ProcessorRequired,
+            JobError::NoResponder { .. } => Code::ProcessorNotFound,
             JobError::NoSuchProcessor { .. } => Code::ProcessorNotFound,
             JobError::NotMade(_) => Code::StaleGeneration,
             JobError::Refused(refusal) => return refusal.into(),

@@ -18,7 +18,8 @@ use super::lane_list::{self, Place};
 use super::lane_wishes::Wish;
 use super::lanes::processor_of;
 use super::paging;
-use super::processors::{APPLIED_WITHIN, BY};
+use super::processors::APPLIED_WITHIN;
+use super::under_way;
 use crate::node::Node;
 use crate::seam;
 
@@ -96,7 +97,7 @@ fn op(wish: Wish, lane: HeldLane) -> Option<RequestOp> {
     };
     let name = lane.record.lane;
     Some(match wish {
-        Wish::Pause => RequestOp::Pause { lane: Some(name), by: BY.into() },
+        Wish::Pause => RequestOp::Pause { lane: Some(name), by: under_way::by().into() },
         Wish::Resume => RequestOp::Resume { lane: Some(name) },
         Wish::Retry => RequestOp::Retry { lane: name, id: head? },
         Wish::Skip => RequestOp::Skip { lane: name, id: head? },

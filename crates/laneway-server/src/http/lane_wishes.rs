@@ -14,7 +14,8 @@ use super::answer::Json;
 use super::code::Code;
 use super::error::{Failure, Result};
 use super::lanes::processor_of;
-use super::processors::{APPLIED_WITHIN, BY};
+use super::processors::APPLIED_WITHIN;
+use super::under_way;
 use super::{body, lane_filter, wire as convert};
 use crate::node::Node;
 
@@ -168,7 +169,7 @@ async fn meant(node: &Node, info: &StreamInfo, asked: &wire::LaneRequest) -> Res
 async fn op(node: &Node, stream: &str, processor: &str, meant: &Meant, wish: Wish) -> Result<RequestOp> {
     let lane = meant.lane.clone();
     Ok(match wish {
-        Wish::Pause => RequestOp::Pause { lane: Some(lane), by: BY.into() },
+        Wish::Pause => RequestOp::Pause { lane: Some(lane), by: under_way::by().into() },
         Wish::Resume => {
             let is_paused = |standing: &ProcessorStanding| matches!(standing.why, Why::LanePaused { .. });
             let standing = standing(node, stream, processor, meant).await?;

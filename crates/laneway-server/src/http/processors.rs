@@ -20,6 +20,7 @@ use super::answer::Json;
 use super::code::Code;
 use super::error::{Failure, Result};
 use super::matching::{Wanted, tag};
+use super::under_way;
 use super::{body, wire as convert};
 use crate::duties::Runner;
 use crate::handlers::{Target, Web};
@@ -30,8 +31,6 @@ pub(super) const DRAIN: Duration = Duration::from_secs(10);
 
 /// How long a request may take to be applied before the answer says that it is not yet.
 pub(super) const APPLIED_WITHIN: Duration = Duration::from_secs(10);
-/// Who paused something, as told to whoever asks why it stands.
-pub(super) const BY: &str = "a call of the HTTP API";
 
 /// Registers a processor whose events remote workers claim or an endpoint gets, or changes one that is there.
 #[utoipa::path(
@@ -242,13 +241,15 @@ fn runs_at(stored: &[u8]) -> convert::RunsAt {
 }
 
 fn stopped_out(stream: &str, seat: StoppedSeat) -> wire::Stopped {
-    let StoppedSeat { partition, status, failed } = seat;
+    let StoppedSeat { partition, status, paused, failed } = seat;
     let (head, cause) = failed.unzip();
     wire::Stopped {
         partition: partition.0,
         status: if status == SeatStatus::Halted { "halted" } else { "paused" }.to_owned(),
         reference: head.map(|head| convert::reference(stream, partition, head)),
         cause: cause.map(|cause| String::from_utf8_lossy(&cause).into_owned()),
+        by: paused.as_ref().map(|paused| String::from_utf8_lossy(&paused.by).into_owned()),
+        since: paused.map(|paused| convert::date_of(paused.at)),
     }
 }
 
@@ -307,7 +308,7 @@ pub(super) async fn pause(
     body: Body,
 ) -> Result<(StatusCode, Json<wire::Count>)> {
     let Nothing {} = body::object(&headers, body).await?;
-    applied(&node, node.engine().operator().pause(&name, BY).await?).await
+    applied(&node, node.engine().operator().pause(&name, &under_way::by()).await?).await
 }
 
 /// Lets a paused or halted processor go on; what halted it is tried again, with all its attempts.
@@ -348,7 +349,11 @@ pub(super) async fn reset(
             "\"beginning\", \"end\", an id, or a date such as 2026-11-16T18:00:00Z",
         )
     })?;
-    let reset = Reset { start: convert::start_in(start)?, clear_states: asked.clear_states };
+    let reset = Reset {
+        start: convert::start_in(start)?,
+        clear_states: asked.state == wire::ResetState::Clear,
+        quiet: asked.emit == wire::ResetEmit::Off,
+    };
     applied(&node, node.engine().operator().reset(&name, reset).await?).await
 }
 

@@ -72,6 +72,11 @@ pub(super) fn caller() -> Option<String> {
     REQUEST.with(|request| request.caller().map(|caller| caller.name.to_string()))
 }
 
+/// Who sent the request that this task answers, for whoever asks who did that.
+pub(super) fn by() -> String {
+    caller().unwrap_or_else(|| "a call without a token".to_owned())
+}
+
 /// Counts bytes of its body, which stay in memory until its end.
 pub(super) fn keep_bytes(count: usize) -> Result<()> {
     REQUEST.with(|request| request.room.lock().memory.grow(count))

@@ -61,7 +61,7 @@ async fn data_comes_back_byte_for_byte_with_its_place_and_status() {
     put(&client, "/v1/processors/charge", &json!({"stream":"orders","pull":true})).await;
     let odd = r#"{"b" : 1.0,"a":[ 1e3, "\u00e4" ],"b2":12345678901234567890}"#;
     let body =
-        format!(r#"{{"key":"ann","type":"order.paid","data":{odd},"headers":{{"trace":"7"}},"priority":3}}"#);
+        format!(r#"{{"key":"ann","type":"order.paid","data":{odd},"headers":{{"trace":"7"}},"priority":2}}"#);
     let sent =
         client.send(Method::POST, "/v1/streams/orders/events", &[], Some(body.into_bytes())).await.unwrap();
     assert_eq!(sent.status, 201);
@@ -69,7 +69,7 @@ async fn data_comes_back_byte_for_byte_with_its_place_and_status() {
     assert_eq!(event.data.as_ref().unwrap().get(), odd);
     assert_eq!((event.reference.as_str(), event.seq, event.prev), ("orders/0/1", Some(1), None));
     assert_eq!((event.kind.as_deref(), event.headers["trace"].as_str()), (Some("order.paid"), "7"));
-    assert_eq!((event.priority, event.processors[0].status.as_str()), (Some(3), "waiting"));
+    assert_eq!((event.priority, event.processors[0].status.as_str()), (Some(2), "waiting"));
     let many: Vec<_> = (0..5).map(|_| serde_json::from_value(json!({"key":"ann"})).unwrap()).collect();
     client.append("orders", &many).await.unwrap();
     let page = client.events("orders", 0, 1, 2).await.unwrap();

@@ -180,7 +180,7 @@ async fn a_filter_asks_of_all_lanes_that_stand_so() {
     let paused = post(&client, &format!("{LANES}/pause"), filter).await;
     assert_eq!(value(&paused)["count"], 30, "{}", value(&paused));
     let paused = all(&client, LaneStatus::Paused).await;
-    assert!(paused.len() == 30 && paused[0].cause.as_deref() == Some("a call of the HTTP API"), "{paused:?}");
+    assert!(paused.len() == 30 && paused[0].cause.as_deref() == Some("a call without a token"), "{paused:?}");
     let resumed =
         post(&client, &format!("{LANES}/resume"), json!({"filter":{"status":"paused"},"processor":"charge"}))
             .await;

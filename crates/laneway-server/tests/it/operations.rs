@@ -134,10 +134,13 @@ async fn a_processor_is_paused_resumed_and_begun_anew() {
     settle(&client, &done, "done").await;
     let paused = post(&client, "/v1/processors/charge/pause", &json!({})).await;
     assert_eq!((paused.status.as_u16(), value(&paused)), (200, json!({"count":1,"applied":true})));
-    assert_eq!(client.processor("charge").await.unwrap().stopped[0].status, "paused");
+    let stopped = client.processor("charge").await.unwrap().stopped.remove(0);
+    assert_eq!((stopped.status.as_str(), stopped.by.as_deref()), ("paused", Some("a call without a token")));
     append(&client, Some("ann"), 2).await;
     assert!(client.claim("charge", &ClaimRequest::default()).await.unwrap().claims.is_empty());
-    assert_eq!(client.lane("orders", b"ann").await.unwrap().processors[0].why.code, "processor_paused");
+    let why = client.lane("orders", b"ann").await.unwrap().processors.remove(0).why;
+    assert_eq!((why.code.as_str(), &why.by, &why.since), ("processor_paused", &stopped.by, &stopped.since));
+    assert!(why.detail.contains("paused by a call without a token") && why.since.is_some(), "{why:?}");
     post(&client, "/v1/processors/charge/resume", &json!({})).await;
     let second = claim(&client).await;
     assert_eq!(second.events[0].id, 2);
@@ -145,9 +148,78 @@ async fn a_processor_is_paused_resumed_and_begun_anew() {
 
     let refused = post(&client, "/v1/processors/charge/reset", &json!({})).await;
     assert_eq!((refused.status.as_u16(), &value(&refused)["code"]), (400, &json!("invalid_value")));
+    let unknown = json!({"start":"beginning","emit":"loud"});
+    let refused = value(&post(&client, "/v1/processors/charge/reset", &unknown).await);
+    assert!(refused["detail"].as_str().unwrap().contains("emit"), "{refused}");
     let reset = post(&client, "/v1/processors/charge/reset", &json!({"start":"beginning"})).await;
     assert_eq!(reset.status, 200);
     assert_eq!(claim(&client).await.events[0].id, 1, "it runs again");
+    program.stop().await;
+}
+
+/// Settles the next claim as done with a state, and says so on another stream. Answers the state it had.
+async fn settle_aloud(client: &Client) -> Option<String> {
+    let claimed = claim(client).await;
+    let (id, emit) = (claimed.events[0].id, json!([{"stream":"told","key":"k","data":claimed.events[0].id}]));
+    let done = json!({"claim":claimed.claim,"outcome":"done","state":id,"emit":emit});
+    assert_eq!(
+        post(client, "/v1/processors/charge/settle", &json!({"settlements":[done]})).await.status,
+        200
+    );
+    claimed.state.map(|state| state.get().to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quiet_reset_keeps_or_clears_states_and_emits_only_what_is_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = ready(&program, "park").await;
+    client.put_stream("told", &serde_json::from_value(json!({"partitions":1})).unwrap()).await.unwrap();
+    append(&client, Some("ann"), 1).await;
+    assert_eq!(settle_aloud(&client).await, None);
+    let reset = async |state: &str| {
+        let body = json!({"start":"beginning","state":state,"emit":"off"});
+        assert_eq!(post(&client, "/v1/processors/charge/reset", &body).await.status, 200);
+    };
+    reset("keep").await;
+    assert_eq!(settle_aloud(&client).await.as_deref(), Some("1"), "the state stayed");
+    reset("clear").await;
+    assert_eq!(settle_aloud(&client).await, None, "the state went");
+    append(&client, Some("ann"), 2).await;
+    assert_eq!(settle_aloud(&client).await.as_deref(), Some("1"));
+    // Emits arrive in their order: what is there when the new one is there is all.
+    let told = crate::seam::until("the new one is told", || async {
+        let page = get(&client, "/v1/streams/told/events?partition=0").await;
+        let told: Vec<_> = page["events"].as_array()?.iter().map(|event| event["data"].clone()).collect();
+        told.contains(&json!(2)).then_some(told)
+    })
+    .await;
+    assert_eq!(told, [json!(1), json!(2)]);
+    program.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_responder_of_a_stream_answers_jobs_that_name_no_processor() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = ready(&program, "park").await;
+    let audit = json!({"stream":"orders","pull":true});
+    client.put_processor("audit", &serde_json::from_value(audit).unwrap()).await.unwrap();
+    let submit =
+        async || value(&post(&client, "/v1/streams/orders/jobs", &json!({"key":"ann","data":1})).await);
+    assert_eq!(submit().await["code"], "processor_required");
+    let put = async |responder: &str| {
+        let settings = serde_json::from_value(json!({"responder":responder})).unwrap();
+        client.put_stream("orders", &settings).await.unwrap().responder
+    };
+    assert_eq!(put("nobody").await.as_deref(), Some("nobody"));
+    let refused = submit().await;
+    assert_eq!(refused["code"], "processor_not_found", "{refused}");
+    assert!(refused["detail"].as_str().unwrap().contains("answers the jobs of stream"), "{refused}");
+    put("audit").await;
+    let job = submit().await;
+    let told = get(&client, &format!("/v1/jobs/{}", job["id"].as_str().unwrap())).await;
+    assert_eq!(told["processor"], "audit", "{told}");
     program.stop().await;
 }
 

@@ -97,6 +97,7 @@ fn snapshot() -> Snapshot {
         emitted: 1,
         forwarded: 0,
         status: SeatStatus::Run,
+        note: Bytes::new(),
         incarnation: 1,
     };
     let state = Versioned { version: 2, bytes: Bytes::from_static(b"2") };

@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use laneway_core::store::{
-    Commit, Committed, DeadLetter, LaneChange, OutboxRow, Query, SeatStatus, StateWrite,
+    Commit, Committed, DeadLetter, LaneChange, OutboxRow, Query, Reset, SeatStatus, StateWrite,
 };
 use laneway_core::{
     EventId, Fence, LaneName, LaneRecord, Nonce, ProcessorId, Seat, StoreError, Term, Terminal, Timestamp,
@@ -331,6 +331,31 @@ pub async fn a_status_stays_until_it_is_changed(bench: &Bench) {
         fence = bench.commit(commit).await.fence;
         assert_eq!(bench.seat_view(place.seat).await.progress.status, expected);
     }
+}
+
+/// Contract 2: what an owner keeps with a seat stays until a commit changes it, over owners and resets.
+pub async fn a_note_stays_until_it_is_changed(bench: &Bench) {
+    let (place, _, mut fence) = owned(bench, 0).await;
+    let note = |text: &'static str| Some(Bytes::from_static(text.as_bytes()));
+    assert_eq!(bench.seat_view(place.seat).await.progress.note, "");
+    for (written, expected) in [(note("one"), "one"), (None, "one"), (note("two"), "two")] {
+        let mut commit = bench.commit_of(place.seat, fence);
+        commit.note = written;
+        fence = bench.commit(commit).await.fence;
+        assert_eq!(bench.seat_view(place.seat).await.progress.note, expected);
+    }
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.reset = Some(Reset { start: laneway_core::StartAt::Beginning, clear_states: true, quiet: true });
+    bench.commit(commit).await;
+    assert_eq!(bench.seize(place.seat).await.progress.note, "two");
+    let fence = bench.seat_view(place.seat).await.progress.fence;
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.note = note("");
+    let fence = bench.commit(commit).await.fence;
+    assert_eq!(bench.seat_view(place.seat).await.progress.note, "");
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.note = Some(vec![0; laneway_core::limits::NOTE_BYTES_MAX + 1].into());
+    expect_error!(bench.store().commit(commit).await, StoreError::Refused(_));
 }
 
 /// Contract 2: seats of two processors settle apart: progress, states, endings, outbox.

@@ -28,7 +28,7 @@ async fn busy(bench: &Bench) -> (Place, Vec<EventId>, Fence) {
 
 async fn reset(bench: &Bench, place: &Place, fence: Fence, start: StartAt, clear_states: bool) -> Fence {
     let mut commit = bench.commit_of(place.seat, fence);
-    commit.reset = Some(Reset { start, clear_states });
+    commit.reset = Some(Reset { start, clear_states, quiet: false });
     bench.commit(commit).await.fence
 }
 
@@ -103,7 +103,7 @@ pub async fn a_reset_keeps_applied_requests(bench: &Bench) {
     let fence = bench.seize(place.seat).await.progress.fence;
     let mut commit = bench.commit_of(place.seat, fence);
     commit.requests_applied = Some(1);
-    commit.reset = Some(Reset { start: StartAt::Beginning, clear_states: true });
+    commit.reset = Some(Reset { start: StartAt::Beginning, clear_states: true, quiet: false });
     bench.commit(commit).await;
     let view = bench.seat_view(place.seat).await;
     assert_eq!((view.progress.requests_applied, view.request_no), (1, 1));

@@ -168,6 +168,7 @@ macro_rules! __each_case {
                 dead_letters_are_kept_until_revived
                 a_redriven_event_has_not_ended
                 a_status_stays_until_it_is_changed
+                a_note_stays_until_it_is_changed
                 processors_settle_apart
                 a_commit_touches_no_event_and_no_tail
                 a_commit_of_an_unknown_seat_is_not_found

@@ -43,7 +43,7 @@ pub async fn every_wish_is_stored_as_given(bench: &Bench) {
         RequestOp::Skip { lane: name.clone(), id: EventId(6) },
         RequestOp::Redrive { id: Some(EventId(7)), lane: name.clone(), to: RedriveTo::Place },
         RequestOp::Redrive { id: None, lane: name, to: RedriveTo::Tail },
-        RequestOp::Reset(Reset { start: StartAt::Id(EventId(8)), clear_states: true }),
+        RequestOp::Reset(Reset { start: StartAt::Id(EventId(8)), clear_states: true, quiet: true }),
         RequestOp::Settle { claim: bytes.clone(), answer: bytes.clone() },
         RequestOp::Discard { id: Some(EventId(9)), lane: lane("discarded") },
         RequestOp::Extend { claim: bytes, lease: Duration::from_secs(9) },

@@ -104,6 +104,7 @@ impl Script {
                 dedup_max: 8,
                 dead_keep: Duration::from_secs(100),
                 keep_done: Duration::from_secs(70),
+                responder: Some("charge".to_owned()),
             };
             defines.push(Define::Stream { name: name.to_owned(), expect: None, settings });
         }
@@ -315,13 +316,14 @@ impl Script {
             commit.answers.push(Answered { number, answer: Bytes::from(number.to_string()) });
         }
         commit.clean = self.chance(10);
+        commit.note = self.chance(10).then(|| Bytes::from(self.number().to_string()));
         if self.chance(2) {
             let start = match self.random.u8(0..3) {
                 0 => StartAt::End,
                 1 => StartAt::Beginning,
                 _ => StartAt::Id(self.id(at)),
             };
-            commit.reset = Some(Reset { start, clear_states: self.chance(50) });
+            commit.reset = Some(Reset { start, clear_states: self.chance(50), quiet: false });
         }
         self.last_commit = Some(commit.clone());
         commit

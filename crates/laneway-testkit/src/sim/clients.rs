@@ -90,7 +90,7 @@ fn order(here: &Here, rng: &mut Rng, stream: &str) -> Draft {
         0 | 1 => draft.delay = Some(delay(rng, DelayMode::Join)),
         2 => draft.delay = Some(delay(rng, DelayMode::Hold)),
         3 => draft.ttl = Some(Duration::from_millis(rng.u64(1..4_000))),
-        4 | 5 => draft.priority = rng.u8(1..10),
+        4 | 5 => draft.priority = rng.u8(1..=2),
         6..9 => {
             let id = Bytes::from(format!("d{}", here.world.number()));
             draft.dedup = Some(Dedup { id, body: 7, window: Duration::from_secs(3_600) });

@@ -44,7 +44,7 @@ async fn operate(here: Here, mut rng: Rng) {
 }
 
 async fn reset(here: &Here, rng: &mut Rng, processor: &str) {
-    let reset = Reset { start: StartAt::Beginning, clear_states: rng.bool() };
+    let reset = Reset { start: StartAt::Beginning, clear_states: rng.bool(), quiet: false };
     drop(here.engine.operator().reset(processor, reset).await);
 }
 

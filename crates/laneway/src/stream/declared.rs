@@ -21,7 +21,7 @@ pub(crate) struct Declared {
 }
 
 /// The settings that were mentioned.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     pub(crate) partitions: Option<u32>,
     pub(crate) mode: Option<Mode>,
@@ -30,6 +30,7 @@ pub(crate) struct Wanted {
     pub(crate) keep_done: Option<Duration>,
     pub(crate) max_pending: Option<u64>,
     pub(crate) dedup_max: Option<u64>,
+    pub(crate) responder: Option<String>,
 }
 
 impl Declared {
@@ -48,7 +49,7 @@ impl Declared {
 
     /// Refuses what is wanted if it could not be made of what is there.
     pub(crate) fn check_over(&self, before: Option<&Arc<StreamInfo>>) -> Result<(), Refusal> {
-        let wanted = self.wanted.lock();
+        let wanted = self.wanted.lock().clone();
         match before {
             Some(before) => wanted.over(before.settings.clone()).check_change(&before.settings),
             None => wanted.over(StreamSettings::default()).check(),
@@ -61,14 +62,14 @@ impl Declared {
     }
 
     async fn define_now(&self, engine: &Engine) -> Result<(), DefineError> {
-        let wanted = *self.wanted.lock();
+        let wanted = self.wanted.lock().clone();
         for tried in 1.. {
             let stored: Option<Arc<StreamInfo>> = match engine.catalogue().stream(&self.name).await {
                 Ok(info) => Some(info),
                 Err(CatalogueError::NoStream(_)) => None,
                 Err(error) => return Err(error.into()),
             };
-            let settings = wanted.over(stored.map(|info| info.settings.clone()).unwrap_or_default());
+            let settings = wanted.clone().over(stored.map(|info| info.settings.clone()).unwrap_or_default());
             match engine.define_stream(&self.name, settings).await {
                 Ok(_) => break,
                 Err(DefineError::Store(StoreError::Conflict(conflict)))
@@ -93,6 +94,7 @@ impl Wanted {
             dedup_max: self.dedup_max.unwrap_or(settings.dedup_max),
             dead_keep: self.dead_keep.unwrap_or(settings.dead_keep),
             keep_done: self.keep_done.unwrap_or(settings.keep_done),
+            responder: self.responder.or(settings.responder),
         }
     }
 }

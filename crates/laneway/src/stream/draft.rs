@@ -130,7 +130,7 @@ macro_rules! options {
             self
         }
 
-        /// Higher goes first, between lanes: inside a lane nothing overtakes. Default 0.
+        /// 0, 1 or 2: higher goes first, between lanes; inside a lane nothing overtakes. Default 0.
         pub fn priority(mut self, priority: u8) -> Self {
             self.options.priority(priority);
             self

@@ -40,6 +40,7 @@ use crate::record::{JobRecord, KeyField, Record};
 ///     .keep(days(30))
 ///     .keep_done(hours(6)) // results of jobs
 ///     .keep_dead_letters(days(90))
+///     .responder("book") // of several processors, the one that answers jobs
 ///     .dedup_max(1_000_000)
 ///     .max_pending(1_000_000);
 /// let payment = Payment { account: "a1".to_owned(), cents: 5 };
@@ -117,6 +118,12 @@ impl<T> Stream<T> {
     /// Events behind a parked or paused one wait too. Default: no bound.
     pub fn max_pending(self, events: u64) -> Self {
         self.want(|wanted| wanted.max_pending = Some(events))
+    }
+
+    /// The processor that answers jobs whose submitter names none; with it a stream may have several. Default: the stream's
+    /// only one.
+    pub fn responder(self, processor: impl Into<String>) -> Self {
+        self.want(|wanted| wanted.responder = Some(processor.into()))
     }
 
     /// Most dedup ids that a partition remembers; the oldest go first. Default 100,000.

@@ -29,7 +29,7 @@ use crate::record::Record;
 /// let reminders = app.stream::<Reminder>("reminders");
 /// let reminder = Reminder { customer: "ann".to_owned() };
 ///
-/// let later = reminders.send(&reminder).delay(days(1)).priority(3).dedup_id("invoice-17").await?;
+/// let later = reminders.send(&reminder).delay(days(1)).priority(2).dedup_id("invoice-17").await?;
 /// assert!(matches!(later.append, Append::Scheduled { .. }));
 /// // A second try, after an answer that got lost, changes nothing.
 /// let again = reminders.send(&reminder).delay(days(1)).dedup_id("invoice-17").await?;

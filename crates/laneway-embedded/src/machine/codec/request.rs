@@ -145,6 +145,10 @@ impl Stored for RequestOp {
     }
 }
 
+/// Bits of the last byte of a reset; before there were two it was a flag.
+const CLEAR_STATES: u8 = 1;
+const QUIET: u8 = 2;
+
 impl Stored for Reset {
     const NAME: &'static str = "reset";
 
@@ -161,7 +165,7 @@ impl Stored for Reset {
                 out.u64(time.0);
             }
         }
-        out.flag(self.clear_states);
+        out.u8(u8::from(self.clear_states) | if self.quiet { QUIET } else { 0 });
     }
 
     fn decode(from: &mut Decoder) -> Result<Self, Malformed> {
@@ -172,6 +176,10 @@ impl Stored for Reset {
             3 => StartAt::Time(from.time()?),
             _ => return Err(Malformed),
         };
-        Ok(Self { start, clear_states: from.flag()? })
+        let bits = from.u8()?;
+        if bits & !(CLEAR_STATES | QUIET) != 0 {
+            return Err(Malformed);
+        }
+        Ok(Self { start, clear_states: bits & CLEAR_STATES != 0, quiet: bits & QUIET != 0 })
     }
 }

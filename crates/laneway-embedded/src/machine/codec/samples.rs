@@ -172,7 +172,11 @@ fn reset() -> impl Strategy<Value = Reset> {
         id().prop_map(StartAt::Id),
         time().prop_map(StartAt::Time),
     ];
-    (start, any::<bool>()).prop_map(|(start, clear_states)| Reset { start, clear_states })
+    (start, any::<[bool; 2]>()).prop_map(|(start, [clear_states, quiet])| Reset {
+        start,
+        clear_states,
+        quiet,
+    })
 }
 
 fn op() -> impl Strategy<Value = RequestOp> {
@@ -232,8 +236,8 @@ fn seat_head() -> impl Strategy<Value = SeatHead> {
     );
     let status = prop_oneof![Just(SeatStatus::Run), Just(SeatStatus::Paused), Just(SeatStatus::Halted)];
     let marks = (any::<bool>(), any::<bool>(), option::of(any::<u128>().prop_map(CommitId)), status);
-    (fence, bytes(), marks, any::<[u64; 4]>(), any::<[u32; 2]>()).prop_map(
-        |(fence, node, (was_clean, clean, last_commit, status), numbers, lives)| SeatHead {
+    (fence, [bytes(), bytes()], marks, any::<[u64; 4]>(), any::<[u32; 2]>()).prop_map(
+        |(fence, [node, note], (was_clean, clean, last_commit, status), numbers, lives)| SeatHead {
             fence,
             node,
             was_clean,
@@ -244,6 +248,7 @@ fn seat_head() -> impl Strategy<Value = SeatHead> {
             emitted: numbers[2],
             forwarded: numbers[3],
             status,
+            note,
             incarnation: lives[0],
             states_life: lives[1],
         },
@@ -266,18 +271,22 @@ fn stream() -> impl Strategy<Value = StreamInfo> {
         [duration(), duration(), duration()],
         option::of(any::<u64>()),
         any::<u64>(),
+        option::of(text()),
     )
-        .prop_map(|(partitions, latest, [keep, dead_keep, keep_done], max_pending, dedup_max)| {
-            StreamSettings {
-                partitions,
-                mode: if latest { Mode::Latest } else { Mode::Queue },
-                keep,
-                max_pending,
-                dedup_max,
-                dead_keep,
-                keep_done,
-            }
-        });
+        .prop_map(
+            |(partitions, latest, [keep, dead_keep, keep_done], max_pending, dedup_max, responder)| {
+                StreamSettings {
+                    partitions,
+                    mode: if latest { Mode::Latest } else { Mode::Queue },
+                    keep,
+                    max_pending,
+                    dedup_max,
+                    dead_keep,
+                    keep_done,
+                    responder,
+                }
+            },
+        );
     let processor = (any::<u32>(), text(), bytes()).prop_map(|(id, name, settings)| ProcessorInfo {
         id: ProcessorId(id),
         name,

@@ -1,5 +1,6 @@
 //! Seats in bytes: the head, which every commit writes, the ids it passed, and the whole window.
 
+use bytes::Bytes;
 use laneway_core::limits::{ADOPTION_JUMP, NUMBER_MAX, WINDOW_IDS};
 use laneway_core::store::SeatStatus;
 use laneway_core::{CommitId, EventId, Fence, Nonce, Passed, Term, Window};
@@ -12,6 +13,8 @@ const CLEAN: u8 = 1 << 1;
 const LAST_COMMIT: u8 = 1 << 2;
 const PAUSED: u8 = 1 << 3;
 const HALTED: u8 = 1 << 4;
+/// Its note comes last. Without one the bytes are those of before there were any.
+const NOTE: u8 = 1 << 5;
 
 /// Furthest word above the floor that is believed: the window itself and sixty-four adoptions inside it.
 const WORDS_MAX: u64 = (WINDOW_IDS + 64 * ADOPTION_JUMP) / 64;
@@ -27,6 +30,7 @@ impl Stored for SeatHead {
         set(self.last_commit.is_some(), LAST_COMMIT);
         set(self.status == SeatStatus::Paused, PAUSED);
         set(self.status == SeatStatus::Halted, HALTED);
+        set(!self.note.is_empty(), NOTE);
         out.u8(flags);
         out.varint(self.fence.term.0);
         out.u128(self.fence.nonce.0);
@@ -42,6 +46,9 @@ impl Stored for SeatHead {
         out.varint(self.forwarded);
         out.varint(u64::from(self.incarnation));
         out.varint(u64::from(self.states_life));
+        if !self.note.is_empty() {
+            out.bytes(&self.note);
+        }
     }
 
     fn decode(from: &mut Decoder) -> Result<Self, Malformed> {
@@ -72,6 +79,7 @@ impl Stored for SeatHead {
             status,
             incarnation: from.small()?,
             states_life: from.small()?,
+            note: if has(NOTE) { from.bytes()? } else { Bytes::new() },
         })
     }
 }

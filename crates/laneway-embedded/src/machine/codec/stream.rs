@@ -16,6 +16,8 @@ const KEEP_DONE: Duration = Duration::from_secs(24 * 60 * 60);
 const LATEST: u8 = 1;
 /// Ends of jobs are not kept for a day: their length comes last. Without it the bytes are those of before it was known.
 const KEEPS_DONE: u8 = 2;
+/// A processor answers its jobs: its name comes behind everything else.
+const RESPONDER: u8 = 4;
 
 impl Stored for StreamSettings {
     const NAME: &'static str = "settings of a stream";
@@ -24,7 +26,8 @@ impl Stored for StreamSettings {
         let keeps_done = self.keep_done != KEEP_DONE;
         out.varint(u64::from(self.partitions));
         let latest = if self.mode == Mode::Latest { LATEST } else { 0 };
-        out.u8(if keeps_done { latest | KEEPS_DONE } else { latest });
+        let responder = if self.responder.is_some() { RESPONDER } else { 0 };
+        out.u8(latest | responder | if keeps_done { KEEPS_DONE } else { 0 });
         out.duration(self.keep);
         out.optional(self.max_pending);
         out.varint(self.dedup_max);
@@ -32,11 +35,14 @@ impl Stored for StreamSettings {
         if keeps_done {
             out.duration(self.keep_done);
         }
+        if let Some(responder) = &self.responder {
+            out.bytes(responder.as_bytes());
+        }
     }
 
     fn decode(from: &mut Decoder) -> Result<Self, Malformed> {
         let (partitions, bits) = (from.small()?, from.u8()?);
-        if bits & !(LATEST | KEEPS_DONE) != 0 {
+        if bits & !(LATEST | KEEPS_DONE | RESPONDER) != 0 {
             return Err(Malformed);
         }
         Ok(Self {
@@ -47,6 +53,7 @@ impl Stored for StreamSettings {
             dedup_max: from.varint()?,
             dead_keep: from.duration()?,
             keep_done: if bits & KEEPS_DONE != 0 { from.duration()? } else { KEEP_DONE },
+            responder: if bits & RESPONDER != 0 { Some(from.text()?) } else { None },
         })
     }
 }
@@ -149,13 +156,16 @@ mod tests {
             dedup_max: 100_000,
             dead_keep: Duration::from_secs(10_000),
             keep_done: Duration::from_secs(86_400),
+            responder: None,
         };
         assert_eq!(before.to_row(), BEFORE);
         assert_eq!(StreamSettings::from_row(BEFORE.to_vec().into()).unwrap(), before);
-        let other = StreamSettings { keep_done: Duration::from_secs(60), ..before };
+        let other = StreamSettings { keep_done: Duration::from_secs(60), ..before.clone() };
         assert_eq!(StreamSettings::from_row(other.to_row().into()).unwrap(), other);
+        let answered = StreamSettings { responder: Some("charge".to_owned()), ..before };
+        assert_eq!(StreamSettings::from_row(answered.to_row().into()).unwrap(), answered);
         let mut unknown = BEFORE;
-        unknown[2] = 4;
+        unknown[2] = 8;
         assert!(StreamSettings::from_row(unknown.to_vec().into()).is_err(), "a bit that nobody knows");
     }
 }

@@ -177,7 +177,7 @@ impl Settling<'_, '_> {
             self.commit.status =
                 Some(if self.turn.rng.bool() { SeatStatus::Paused } else { SeatStatus::Run });
             let start = StartAt::Id(EventId(progress.window.floor().0.saturating_sub(20).max(1)));
-            let reset = Reset { start, clear_states: self.turn.rng.bool() };
+            let reset = Reset { start, clear_states: self.turn.rng.bool(), quiet: false };
             // Not where jobs are answered: how long a forgotten end still counts is each store's own affair.
             let answers_jobs = self.seat.processor == self.turn.territory.work.processors[0];
             self.commit.reset = (self.turn.rng.bool() && !answers_jobs).then_some(reset);

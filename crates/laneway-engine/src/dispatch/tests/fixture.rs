@@ -102,6 +102,7 @@ impl Played {
             requests_applied: 0,
             emitted: 0,
             forwarded: 0,
+            note: Bytes::new(),
             status: SeatStatus::Run,
             incarnation: 0,
         };
@@ -119,7 +120,8 @@ impl Played {
         };
         let names =
             Names { stream: "orders".into(), processor: "charge".into(), reports_to: Some(StreamId(9)) };
-        let mut seat = Seat::new(id, Arc::new(settings), &stream, names, resume, records);
+        let mut seat = Seat::new(id, Arc::new(settings), &stream, names, resume, records)
+            .expect("a note that can be read");
         for (number, crashes) in started {
             let record = LaneRecord {
                 block: Some(Block::Running { since: Timestamp(0), progress: Bytes::new() }),

@@ -2,7 +2,7 @@
 
 use laneway::core::store::SeatStatus;
 use laneway::core::{Block, Due};
-use laneway::engine::observe::{ProcessorStanding, Why};
+use laneway::engine::observe::{Limit, ProcessorStanding, Why};
 use laneway_client::wire;
 
 use super::time::{date_of, due};
@@ -15,7 +15,7 @@ pub(crate) fn why(why: &Why) -> wire::Why {
         Why::Delayed { until } => ("delayed", None, Some(*until)),
         Why::NoProcessor => ("no_processor", None, None),
         Why::NoOwner => ("no_owner", None, None),
-        Why::ProcessorPaused => ("processor_paused", None, None),
+        Why::ProcessorPaused { .. } => ("processor_paused", None, None),
         Why::Halted => ("halted", None, None),
         Why::LanePaused { .. } => ("lane_paused", None, None),
         Why::Parked { head, .. } => ("parked", Some(*head), None),
@@ -26,14 +26,24 @@ pub(crate) fn why(why: &Why) -> wire::Why {
         Why::Running { .. } => ("running", None, None),
         Why::Behind { head, .. } => ("behind", Some(*head), None),
         Why::Waiting { .. } => ("waiting", None, None),
-        Why::LimitReached { .. } => ("limit_reached", None, None),
+        Why::LimitReached { limit: Limit::Concurrency(_) } => ("limit_reached", None, None),
+        Why::LimitReached { limit: Limit::Rate { until, .. } | Limit::RatePerKey { until, .. } } => {
+            ("limit_reached", None, Some(Due::Steady(*until)))
+        }
+        Why::BatchNotFull { until } => ("batch_not_full", None, Some(Due::Steady(*until))),
         Why::NoWorker => ("no_worker", None, None),
+    };
+    let paused = match why {
+        Why::ProcessorPaused { by, at } | Why::LanePaused { by, at } if !by.is_empty() => Some((by, *at)),
+        _ => None,
     };
     wire::Why {
         code: code.to_owned(),
         detail: why.to_string(),
         head: head.map(|head| head.0),
         until: until.map(|until| date_of(due(until))),
+        by: paused.map(|(by, _)| String::from_utf8_lossy(by).into_owned()),
+        since: paused.map(|(_, at)| date_of(at)),
     }
 }
 

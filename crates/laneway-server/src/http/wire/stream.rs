@@ -27,6 +27,7 @@ pub(crate) fn stream_in(asked: &wire::StreamSettings, there: Option<&StreamInfo>
             .as_deref()
             .map_or(Ok(default.keep_done), |keep| length("keep_done", keep))?,
         max_pending: asked.max_pending,
+        responder: asked.responder.clone(),
         ..fixed.clone()
     };
     settings.check()?;
@@ -63,6 +64,7 @@ pub(crate) fn stream_out(standing: &StreamStanding) -> wire::Stream {
         keep: length_text(info.settings.keep),
         keep_done: length_text(info.settings.keep_done),
         max_pending: info.settings.max_pending,
+        responder: info.settings.responder.clone(),
         heads: heads.collect(),
         processors: processors.collect(),
     }

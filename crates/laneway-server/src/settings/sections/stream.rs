@@ -19,6 +19,7 @@ pub(crate) struct Stream {
     keep_done: Option<Duration>,
     dead_keep: Option<Duration>,
     max_pending: Option<u64>,
+    responder: Option<String>,
 }
 
 impl Stream {
@@ -33,6 +34,7 @@ impl Stream {
             keep_done: self.keep_done.unwrap_or(default.keep_done),
             dead_keep: self.dead_keep.unwrap_or(default.dead_keep),
             max_pending: self.max_pending,
+            responder: self.responder.clone(),
             ..fixed.clone()
         }
     }
@@ -93,6 +95,13 @@ impl Section for Stream {
             default: None,
             about: "Most events waiting, over all partitions; what goes beyond is refused. Default: no bound.",
             read: |to, value| put_some(&mut to.max_pending, number(value)),
+        },
+        Field {
+            path: "responder",
+            form: Form::Text("NAME"),
+            default: None,
+            about: "The processor that answers jobs whose submitter names none. Default: the stream's only one.",
+            read: |to, value| put_some(&mut to.responder, own_name(value)),
         },
     ];
 
