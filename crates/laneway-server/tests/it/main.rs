@@ -5,6 +5,7 @@ mod access;
 mod claims;
 mod cli;
 mod cloud_events;
+mod cluster;
 mod config;
 mod dead_letters;
 mod dev;

@@ -82,17 +82,18 @@ impl Program {
 
     /// The same with more arguments, which may name another address or store, and with variables.
     pub(crate) async fn serve_as(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> Self {
-        let program = Self::serving(folder, args, variables).await;
+        let program = Self::serve_plainly(folder, args, variables).await;
         program.show_canary().await;
         program
     }
 
     /// `laneway serve` for a test that looks at the files: nothing is in the store but what the test puts there.
     pub(crate) async fn serve_untouched(folder: &Path) -> Self {
-        Self::serving(folder, &[], &[]).await
+        Self::serve_plainly(folder, &[], &[]).await
     }
 
-    async fn serving(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> Self {
+    /// `laneway serve` without the canary, which would be run by whichever node has it.
+    pub(crate) async fn serve_plainly(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> Self {
         let listen: &[&str] = if args.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
         let store: &[&str] = if args.contains(&"--store") { &[] } else { &["--store", "file:./data"] };
         let args = [&["serve"], store, listen, args].concat();

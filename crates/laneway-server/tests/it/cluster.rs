@@ -1,0 +1,197 @@
+//! Several servers on one Redis: they share the work, follow one that dies, and any of them answers for all.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use laneway_client::wire::{EventDraft, NodeView};
+use laneway_testkit::servers::RedisServer;
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::cli::on;
+use crate::program::Program;
+use crate::seam;
+
+/// A dead node's lanes run elsewhere within the usual lease and two seconds.
+const RECOVERY_MAX: Duration = Duration::from_secs(12);
+const PARTITIONS: usize = 8;
+const LANES: usize = 20;
+const EACH: u32 = 30;
+
+/// The same file for every node: what runs is written down, one line each.
+const CONFIG: &str = r#"
+[[stream]]
+name = "orders"
+partitions = 8
+
+[[processor]]
+name = "charge"
+stream = "orders"
+exec = ["sh", "-c", 'cat >/dev/null; echo "$LANEWAY_KEY $LANEWAY_SEQ" >> ran']
+concurrency = 8
+"#;
+
+async fn node(folder: &Path, redis: &RedisServer, name: &str, lease: &str) -> Program {
+    std::fs::write(folder.join("laneway.toml"), CONFIG).unwrap();
+    let variables = [("LANEWAY_NODE_NAME", name), ("LANEWAY_NODE_LEASE", lease), ("LANEWAY_NODE_SETTLE", "100ms")];
+    Program::serve_plainly(folder, &["--store", &redis.url()], &variables).await
+}
+
+fn named<'a>(nodes: &'a [NodeView], name: &str) -> Option<&'a NodeView> {
+    nodes.iter().find(|node| node.name == name)
+}
+
+/// Waits until this node sees each of these nodes own so many partitions, and no others.
+async fn owned(at: &Program, seats: &[(&str, usize)]) -> Vec<NodeView> {
+    let what = format!("partitions are owned as {seats:?}");
+    seam::until(&what, || async {
+        let nodes = at.client().nodes().await.ok()?;
+        let is_so = |(name, seats): &(&str, usize)| named(&nodes, name).is_some_and(|node| node.seats == *seats);
+        (nodes.len() == seats.len() && seats.iter().all(is_so)).then_some(nodes)
+    })
+    .await
+}
+
+async fn send(at: &Program) {
+    for number in 0..EACH {
+        let events: Vec<EventDraft> = (0..LANES)
+            .map(|lane| {
+                serde_json::from_value(json!({"key": format!("lane-{lane}"), "data": number})).unwrap()
+            })
+            .collect();
+        at.client().append("orders", &events).await.unwrap();
+    }
+}
+
+/// Waits until nothing waits any more, then checks what was run: every lane whole, and each event for the first time in its order.
+async fn all_ran_in_order(at: &Program, folder: &Path) {
+    seam::until("everything is settled", || async {
+        let stream = at.client().stream("orders").await.ok()?;
+        let is_settled = stream.processors.iter().all(|processor| processor.lag == 0 && processor.held_lanes == 0);
+        is_settled.then_some(())
+    })
+    .await;
+    let mut lanes: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for line in std::fs::read_to_string(folder.join("ran")).unwrap().lines() {
+        let (key, seq) = line.split_once(' ').unwrap();
+        let (lane, seq) = (lanes.entry(key.to_owned()).or_default(), seq.parse().unwrap());
+        if !lane.contains(&seq) {
+            lane.push(seq);
+        }
+    }
+    assert_eq!(lanes.len(), LANES);
+    for (key, seqs) in lanes {
+        assert_eq!(seqs, (1..=EACH).collect::<Vec<_>>(), "lane {key}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_killed_is_followed_within_its_lease_and_two_seconds() {
+    let (folder, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(&[]));
+    let one = node(folder.path(), &redis, "one", "10s").await;
+    let two = node(folder.path(), &redis, "two", "10s").await;
+    owned(&two, &[("one", PARTITIONS / 2), ("two", PARTITIONS / 2)]).await;
+    send(&two).await;
+    one.signal(Signal::KILL);
+    let killed = seam::later(RECOVERY_MAX);
+    owned(&two, &[("two", PARTITIONS)]).await;
+    assert!(!killed.is_over(), "it took {:?} longer than {RECOVERY_MAX:?}", killed.passed());
+    let status = on(&two, &["cluster", "status"]).good();
+    assert!(status.starts_with("node two (all): 8 seats, leader\n"), "{status}");
+    all_ran_in_order(&two, folder.path()).await;
+    assert!(on(&two, &["verify", "orders"]).good().contains("600 events"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_was_stopped_past_its_lease_finds_itself_fenced_and_joins_again() {
+    let (folder, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(&[]));
+    let one = node(folder.path(), &redis, "one", "2s").await;
+    let two = node(folder.path(), &redis, "two", "2s").await;
+    let before = owned(&two, &[("one", PARTITIONS / 2), ("two", PARTITIONS / 2)]).await;
+    send(&two).await;
+    one.signal(Signal::STOP);
+    owned(&two, &[("two", PARTITIONS)]).await;
+    one.signal(Signal::CONT);
+    let after = owned(&two, &[("one", PARTITIONS / 2), ("two", PARTITIONS / 2)]).await;
+    assert_ne!(named(&before, "one").unwrap().node, named(&after, "one").unwrap().node, "it is another node now");
+    let told = seam::until("it tells that it lost its lease", || async {
+        let metrics = one.client().send(http::Method::GET, "/metrics", &[], None).await.ok()?;
+        let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
+        metrics.lines().find(|line| line.starts_with("laneway_lease_lost_total")).map(str::to_owned)
+    });
+    assert_eq!(told.await, "laneway_lease_lost_total 1");
+    all_ran_in_order(&two, folder.path()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_node_answers_for_all_and_steers_them() {
+    let (folder, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(&[]));
+    let one = node(folder.path(), &redis, "one", "10s").await;
+    let two = node(folder.path(), &redis, "two", "10s").await;
+    owned(&one, &[("one", PARTITIONS / 2), ("two", PARTITIONS / 2)]).await;
+    assert_eq!(on(&one, &["lease", "ls", "-o", "id"]).good().lines().count(), PARTITIONS);
+
+    on(&one, &["node", "drain", "two", "--yes"]).good();
+    let nodes = owned(&two, &[("one", PARTITIONS), ("two", 0)]).await;
+    assert!(named(&nodes, "two").unwrap().drained);
+    send(&one).await;
+    on(&two, &["node", "drain", "two", "--undo"]).good();
+    owned(&one, &[("one", PARTITIONS / 2), ("two", PARTITIONS / 2)]).await;
+
+    let term = |leases: &[laneway_client::wire::Lease]| leases.iter().find(|lease| lease.partition == 3).unwrap().term;
+    let before = term(&one.client().leases().await.unwrap());
+    on(&two, &["lease", "break", "charge/orders/3", "--yes"]).good();
+    seam::until("it is taken anew", || async {
+        let leases = one.client().leases().await.ok()?;
+        (leases.len() == PARTITIONS && term(&leases) > before).then_some(())
+    })
+    .await;
+    on(&two, &["lease", "break", "node/one", "--yes"]).good();
+    owned(&two, &[("one", PARTITIONS / 2), ("two", PARTITIONS / 2)]).await;
+    all_ran_in_order(&one, folder.path()).await;
+
+    on(&two, &["node", "drain", "three", "--yes"]).bad(3);
+    on(&two, &["lease", "break", "node/three", "--yes"]).bad(3);
+    on(&two, &["lease", "break", "charge/orders/8", "--yes"]).bad(3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_node_is_told_all_nodes_do() {
+    let (folder, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(&[]));
+    let one = node(folder.path(), &redis, "one", "10s").await;
+    let two = node(folder.path(), &redis, "two", "10s").await;
+    on(&one, &["stream", "create", "mails", "--partitions", "4"]).good();
+    on(&one, &["processor", "create", "mailer", "--stream", "mails"]).good();
+    for lane in 0..8 {
+        on(&one, &["stream", "send", "mails", "--key", &format!("k{lane}"), "1"]).good();
+    }
+    // A worker that knows the other node only reaches every lane through it, and may settle anywhere.
+    seam::until("nothing waits", || async {
+        let wish = serde_json::from_value(json!({"max_lanes": 8, "wait": "1s", "worker": "w"})).unwrap();
+        let claims = two.client().claim("mailer", &wish).await.ok()?.claims;
+        for claim in &claims {
+            let settle = json!({"settlements": [{"claim": claim.claim, "outcome": "done"}]});
+            one.client().settle("mailer", &serde_json::from_value(settle).unwrap()).await.unwrap();
+        }
+        let stream = two.client().stream("mails").await.ok()?;
+        (stream.processors.first()?.lag == 0).then_some(())
+    })
+    .await;
+    // A job is waited for at another node than the one that has it.
+    let done = on(&two, &["job", "submit", "orders", "7", "--key", "ann", "--wait", "-o", "json"]).good();
+    assert!(done.contains(r#""status": "done""#), "{done}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_nodes_of_one_name_are_told_apart_by_their_tokens() {
+    let (folder, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(&[]));
+    let one = node(folder.path(), &redis, "same", "10s").await;
+    let two = node(folder.path(), &redis, "same", "10s").await;
+    let nodes = seam::until("both are there", || async {
+        Some(one.client().nodes().await.ok()?).filter(|nodes| nodes.len() == 2)
+    })
+    .await;
+    assert!(on(&two, &["lease", "break", "node/same", "--yes"]).bad(4).contains("2 nodes are called"));
+    on(&two, &["lease", "break", &format!("node/{}", nodes[0].node), "--yes"]).good();
+}
