@@ -10,7 +10,7 @@ use laneway_core::{
 };
 
 use super::codec::{ScheduledJob, Stored, keys, load};
-use super::job_ends::{alive_until, is_alive, result, set_life};
+use super::job_ends::{alive_until, has_own_life, is_alive, result, set_life};
 use super::lanes::{record, sided};
 use super::promote::never_joined;
 use super::schedule::{self, Place};
@@ -47,6 +47,21 @@ pub(crate) fn get<S: State>(
         Ok(JobView { number: *number, state })
     });
     views.collect()
+}
+
+/// What an end says that can be read now and whose life nobody has changed.
+pub(crate) fn untouched_end<S: State>(
+    state: &S,
+    now: Now,
+    shard: Shard,
+    end: StoredEnd,
+    results: bool,
+) -> Result<Option<JobState>> {
+    let until = end.keep_until;
+    if state.shard(shard).is_none() || has_own_life(state, shard, end.end.id)? || !is_alive(now, until) {
+        return Ok(None);
+    }
+    Found::Ended { end: Box::new(end), until }.view(state, shard, results).map(Some)
 }
 
 /// A job as found.
