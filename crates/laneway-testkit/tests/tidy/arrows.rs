@@ -65,10 +65,11 @@ const TABLE: [Arrows; 11] = [
     Arrows { package: "laneway-client", ours: &[], ours_in_tests: &[], outside: None },
     Arrows {
         package: "laneway-server",
-        ours: &["laneway", "laneway-client"],
+        ours: &["laneway", "laneway-client", "laneway-otlp"],
         ours_in_tests: &[],
         outside: None,
     },
+    Arrows { package: "laneway-otlp", ours: &["laneway"], ours_in_tests: &[], outside: None },
     Arrows {
         package: "laneway-testkit",
         ours: &["laneway-core", "laneway-engine"],
