@@ -64,6 +64,12 @@ impl StoreClock {
         let fresh = mark == ClockMark::default();
         let steady = if fresh { machine } else { Steady(mark.steady.0.saturating_add(closed_for)) };
         let now = Now { calendar: wall.max(mark.calendar), steady };
+        if now.calendar.0 - wall.0 > JUMP_MICROS {
+            tracing::warn!(
+                ahead_s = (now.calendar.0 - wall.0) / 1_000_000,
+                "log time is ahead of the wall clock: dates up to it are due, and it stands still until the clock has caught up"
+            );
+        }
         Self { clock, epoch, offset: steady.0.wrapping_sub(machine.0), last: Mutex::new(Last { now, wall }) }
     }
 
@@ -75,10 +81,12 @@ impl StoreClock {
         let steady = steady.max(last.now.steady);
         let expected = last.wall.0.saturating_add(steady.0 - last.now.steady.0);
         if wall.0.abs_diff(expected) > JUMP_MICROS {
+            let log = last.now.calendar.0;
             tracing::warn!(
                 expected,
                 found = wall.0,
-                "wall clock jumped; log time goes on and never goes back"
+                ahead_s = log.saturating_sub(wall.0) / 1_000_000,
+                "wall clock jumped; log time never goes back: where it is ahead now, it stands still until the clock has caught up"
             );
         }
         *last = Last { now: Now { calendar: wall.max(last.now.calendar), steady }, wall };

@@ -13,6 +13,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::http::wire::date_of;
 use crate::seam;
+use crate::settings::Log;
 use crate::terminal::remark;
 
 /// What a line looks like.
@@ -37,6 +38,21 @@ pub(crate) fn begin(level: LevelFilter, format: Format) {
     tracing_subscriber::registry().with(lines(format).with_filter(level)).init();
 }
 
+/// The same, and spans go to a collector, if the settings name one: without the feature they never do.
+#[cfg_attr(not(feature = "otlp"), expect(clippy::unnecessary_wraps, reason = "with the feature it can fail"))]
+pub(crate) fn begin_with_spans(log: &Log, collector: Option<&str>) -> Result<Spans, SpansError> {
+    #[cfg(feature = "otlp")]
+    if let Some(endpoint) = collector {
+        FORMAT.get_or_init(|| log.format);
+        let (spans, exporting) = laneway_otlp::begin(endpoint, "laneway")?;
+        tracing_subscriber::registry().with(lines(log.format).with_filter(log.level)).with(spans).init();
+        return Ok(Spans { exporting: Some(exporting) });
+    }
+    debug_assert!(collector.is_none(), "the settings refuse it");
+    begin(log.level, log.format);
+    Ok(Spans::default())
+}
+
 fn lines<S>(format: Format) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
@@ -45,6 +61,30 @@ where
     match format {
         Format::Text => lines.boxed(),
         Format::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
+    }
+}
+
+/// Why spans cannot go to their collector.
+#[cfg(feature = "otlp")]
+pub(crate) type SpansError = laneway_otlp::BeginError;
+/// They go nowhere.
+#[cfg(not(feature = "otlp"))]
+pub(crate) type SpansError = std::convert::Infallible;
+
+/// Spans on their way to a collector.
+#[derive(Debug, Default)]
+pub(crate) struct Spans {
+    #[cfg(feature = "otlp")]
+    exporting: Option<laneway_otlp::Exporting>,
+}
+
+impl Spans {
+    /// Sends what is left.
+    pub(crate) fn end(self) {
+        #[cfg(feature = "otlp")]
+        if let Some(Err(error)) = self.exporting.map(laneway_otlp::Exporting::end) {
+            complain(&format!("the last spans did not reach their collector: {error}"));
+        }
     }
 }
 

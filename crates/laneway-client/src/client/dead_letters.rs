@@ -26,13 +26,21 @@ impl Client {
         self.call(Method::GET, &with_query("/v1/dead-letters", texts)).await
     }
 
-    /// Brings dead letters back.
+    /// Brings dead letters back. What was refused is told of each, also when that is all of them.
     pub async fn redrive(&self, request: &DeadRequest) -> Result<DeadAnswers, ClientError> {
-        self.call_with(Method::POST, "/v1/dead-letters/redrive", request).await
+        self.change_dead("/v1/dead-letters/redrive", request).await
     }
 
-    /// Forgets dead letters for good.
+    /// Forgets dead letters for good. What was refused is told of each, also when that is all of them.
     pub async fn discard(&self, request: &DeadRequest) -> Result<DeadAnswers, ClientError> {
-        self.call_with(Method::POST, "/v1/dead-letters/discard", request).await
+        self.change_dead("/v1/dead-letters/discard", request).await
+    }
+
+    async fn change_dead(&self, path: &str, request: &DeadRequest) -> Result<DeadAnswers, ClientError> {
+        let answer = self.send(Method::POST, path, &[], Some(serde_json::to_vec(request)?)).await?;
+        match serde_json::from_slice(&answer.body) {
+            Ok(answers) if !answer.status.is_success() => Ok(answers),
+            _ => answer.read(),
+        }
     }
 }

@@ -26,6 +26,10 @@ pub struct Readiness {
     pub seats_owned: usize,
     /// Whether it lets its runs finish and then ends.
     pub draining: bool,
+    /// How far the store's time is ahead of the wall clock, when that is more than a minute: the clock has jumped forth and
+    /// back. The store's time stands still until the clock has caught up, and dates up to it are due already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ahead: Option<String>,
     /// Version of the server.
     pub version: String,
 }

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use hashbrown::HashMap;
 
 use super::log::Position;
-use super::state::{FAR_IDS, FileState, PlainPage, events_from, resolve};
+use super::state::{FAR_IDS, FileState, PlainPage, Walk, events_from, resolve};
 use super::store::Shared;
 use crate::machine::{self, State};
 
@@ -163,7 +163,9 @@ fn collect(shared: &Shared, read: &Read, start: Position, head: EventId) -> Resu
         ReadFrom::After(after) => Wanted::After(*after),
         ReadFrom::Ids(ids) => Wanted::Ids(ids),
     };
-    events_from(&shared.reader, start, read.shard, |event, position| {
+    let how =
+        if matches!(&read.from, ReadFrom::Ids(ids) if ids.len() == 1) { Walk::Near } else { Walk::Long };
+    events_from(&shared.reader, start, read.shard, how, |event, position| {
         if event.id > head || wanted.is_over() {
             return true;
         }

@@ -95,6 +95,11 @@ pub(super) fn life<S: State>(state: &S, shard: Shard, stored: &StoredEnd) -> Res
     Ok(life.map_or(stored.keep_until, |life| Timestamp(life.0).min(stored.keep_until)))
 }
 
+/// Whether somebody has changed how long the end of a job that joined its lane can be read.
+pub(super) fn has_own_life<S: State>(state: &S, shard: Shard, id: EventId) -> Result<bool> {
+    Ok(state.get(Table::JobLife, &keys::shard_number(shard, id.0))?.is_some())
+}
+
 /// Whether an end that is kept until then can be read now.
 pub(super) fn is_alive(now: Now, until: Timestamp) -> bool {
     until.0 > 0 && until >= now.calendar

@@ -344,16 +344,14 @@ impl Seat {
 
     /// Takes no new turns from now on. Once nothing runs, the last commit says so.
     pub(crate) fn drain(&mut self) {
-        match self.stage {
-            Stage::Working => {
-                self.stage = Stage::Draining;
-                self.hand_over_claims();
-            }
-            Stage::Draining if self.is_quiet() => {
-                self.gathering.clean();
-                self.stage = Stage::Leaving;
-            }
-            Stage::Draining | Stage::Leaving | Stage::Resetting | Stage::BeganAnew => {}
+        if self.stage == Stage::Working {
+            self.stage = Stage::Draining;
+            self.hand_over_claims();
+        }
+        // In the same turn: nothing would wake an idle seat for a second one.
+        if self.stage == Stage::Draining && self.is_quiet() {
+            self.gathering.clean();
+            self.stage = Stage::Leaving;
         }
     }
 

@@ -81,6 +81,16 @@ struct Processing {
     stored: Bytes,
 }
 
+impl Processing {
+    /// Where remote workers claim its events.
+    fn desk(&self) -> Option<Arc<Desk>> {
+        match &self.work {
+            Work::Desk(desk) => Some(Arc::clone(desk)),
+            Work::Handler(_) => None,
+        }
+    }
+}
+
 /// Who runs the events.
 #[derive(Clone)]
 enum Work {
@@ -231,10 +241,7 @@ impl Engine {
 
     /// The desk where remote workers claim the events of a processor that runs here.
     pub fn desk(&self, processor: &str) -> Option<Arc<Desk>> {
-        match &self.running.0.lock().get(processor)?.as_ref()?.work {
-            Work::Desk(desk) => Some(Arc::clone(desk)),
-            Work::Handler(_) => None,
-        }
+        self.running.0.lock().get(processor)?.as_ref()?.desk()
     }
 
     fn new_desk(&self, settings: &ProcessorSettings) -> Arc<Desk> {
@@ -384,6 +391,7 @@ impl Engine {
     async fn end(&self, running: Vec<Processing>, within: Duration) {
         running.iter().for_each(|processing| self.nearby.stopped(processing.id));
         let orders: Vec<_> = running.iter().flat_map(|processing| processing.orders.clone()).collect();
+        let desks: Vec<_> = running.iter().filter_map(Processing::desk).collect();
         tell(&orders, Order::Drain);
         let all = async {
             let seats = running.into_iter().flat_map(|processing| processing.seats);
@@ -403,6 +411,7 @@ impl Engine {
             () = all => {}
             () = late => {}
         }
+        desks.iter().for_each(|desk| desk.close());
     }
 
     async fn write(

@@ -169,12 +169,14 @@ pub(crate) fn carried_on(context: Option<&TraceContext>, headers: Headers) -> He
     context.map_or_else(|| headers.clone(), |context| context.onto(&headers))
 }
 
-/// The span of a send.
+/// The span of a send. Outside of any other it goes on from what its producer works within: as the first of a trace of its own
+/// it would take its events out of the producer's.
 pub(crate) fn sending(stream: &str, events: usize) -> Span {
     if !tracing::enabled!(target: TARGET, tracing::Level::INFO) {
         return Span::none();
     }
-    tracing::info_span!(
+    let within = TraceContext::current();
+    let span = tracing::info_span!(
         target: TARGET,
         "send",
         otel.name = format!("send {stream}"),
@@ -183,7 +185,11 @@ pub(crate) fn sending(stream: &str, events: usize) -> Span {
         messaging.operation.type = "send",
         messaging.destination.name = stream,
         messaging.batch.message_count = events,
-    )
+    );
+    if let Some(within) = within {
+        continue_trace(&span, &within);
+    }
+    span
 }
 
 /// The span of a run, at the place of the trace that its first event came from.

@@ -7,6 +7,7 @@ use laneway_core::{Mode, Status, Terminal};
 use laneway_engine::ProcessorSettings;
 use laneway_engine::job::JobStatus;
 
+use crate::seam;
 use crate::world::{SOON, World};
 
 #[tokio::test(start_paused = true)]
@@ -60,6 +61,19 @@ async fn what_was_settled_does_not_run_again_after_a_restart_and_the_rest_does()
     let mut again = world.again();
     again.process(ProcessorSettings::default()).await;
     assert_eq!(again.nexts(2).await, ["second", "third"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn drain_of_an_idle_processor_takes_no_time() {
+    let mut world = World::new(Mode::Queue).await;
+    world.process(ProcessorSettings::default()).await;
+    world.send(&[("ann", "ok")]).await;
+    assert_eq!(world.nexts(1).await, ["ok"]);
+    seam::wait(Duration::from_secs(10)).await;
+    let before = world.env.clock().steady();
+    world.engine.drain(SOON).await;
+    let took = world.env.clock().steady().since(before);
+    assert!(took < Duration::from_millis(100), "{took:?}: each seat waited for its next look");
 }
 
 #[tokio::test(start_paused = true)]

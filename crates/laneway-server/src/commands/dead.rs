@@ -104,11 +104,10 @@ async fn decide(
     loop {
         let answers = verb.call(client, &request).await?;
         count += answers.count;
-        if writer.is_for_people() {
-            refused.extend(answers.items.into_iter().filter(|item| !item.accepted));
-        } else {
+        if !writer.is_for_people() {
             writer.list(&answers.items, "")?;
         }
+        refused.extend(answers.items.into_iter().filter(|item| !item.accepted));
         if answers.next.is_none() {
             break;
         }

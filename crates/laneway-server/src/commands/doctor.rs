@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use laneway::core::Durability;
+use laneway_client::wire::Readiness;
 use laneway_client::{Client, ClientError};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
@@ -228,7 +229,7 @@ async fn syncs(folder: &Path) -> Finding {
 
 async fn server_checks(client: &Client) -> Vec<Finding> {
     let address = client.address();
-    let answer = client.send(laneway_client::Method::GET, "/readyz", &[], None).await;
+    let answer = client.send(laneway_client::Method::GET, "/readyz?verbose", &[], None).await;
     let answer = match answer {
         Ok(answer) => answer,
         Err(error @ (ClientError::Unreachable { .. } | ClientError::TimedOut { .. })) => {
@@ -256,7 +257,20 @@ async fn server_checks(client: &Client) -> Vec<Finding> {
             "its log says why it is not ready",
         )
     };
-    vec![clock(date), ready, called(client).await]
+    let mut findings = vec![clock(date)];
+    let told = serde_json::from_slice::<Readiness>(&answer.body).ok();
+    findings.extend(told.and_then(|told| told.clock_ahead).map(|ahead| store_time(&ahead)));
+    findings.extend([ready, called(client).await]);
+    findings
+}
+
+/// The store's time never goes back, so it waits for a clock that has.
+fn store_time(ahead: &str) -> Finding {
+    Finding::warn(
+        "store's time",
+        format!("{ahead} ahead of the clock, which has jumped forth and back"),
+        "dates up to it are due already, until the clock has caught up; delays and back-off keep their length",
+    )
 }
 
 /// Whether calls are allowed.

@@ -9,8 +9,8 @@ use super::{config, dev, operate, serve};
 use crate::args::{Args, Command, ServeArgs};
 use crate::exit::{Exit, Fault};
 use crate::http::chain;
-use crate::logs::{self, Format, complain};
-use crate::settings::{Dev, Environment, Faults, Loaded, Sources, load};
+use crate::logs::{self, Format, Spans, complain};
+use crate::settings::{Dev, Environment, Faults, Loaded, Settings, Sources, load};
 use crate::signals::Signals;
 use crate::telemetry;
 use crate::terminal::remark;
@@ -42,15 +42,30 @@ pub(crate) fn run(args: Args) -> ExitCode {
             return Exit::Usage.into();
         }
     };
-    match &checked {
-        Checked::Dev(_) => logs::begin(LevelFilter::WARN, Format::Text),
-        Checked::Serve(loaded) => logs::begin(loaded.settings.log.level, loaded.settings.log.format),
-    }
+    let begun = match &checked {
+        Checked::Dev(_) => {
+            logs::begin(LevelFilter::WARN, Format::Text);
+            Ok(Spans::default())
+        }
+        Checked::Serve(loaded) => {
+            let Settings { log, otlp, .. } = &loaded.settings;
+            logs::begin_with_spans(log, otlp.as_deref())
+        }
+    };
+    let spans = match begun {
+        Ok(spans) => spans,
+        Err(error) => {
+            complain(&format!("spans cannot be exported: {}", chain(&error)));
+            return ExitCode::FAILURE;
+        }
+    };
     if let Err(error) = telemetry::install() {
         complain(&format!("metrics cannot be kept: {error}"));
         return ExitCode::FAILURE;
     }
-    match until_ended(checked) {
+    let ended = until_ended(checked);
+    spans.end();
+    match ended {
         Ok(Some(())) => ExitCode::SUCCESS,
         Ok(None) => Exit::Interrupted.into(),
         Err(error) => {

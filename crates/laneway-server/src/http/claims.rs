@@ -18,6 +18,7 @@ use super::code::Code;
 use super::error::{Failure, Result};
 use super::{body, wire as convert};
 use crate::node::Node;
+use crate::seam;
 
 const LANES_MAX: usize = 1_000;
 const EVENTS_MAX: usize = 1_000;
@@ -44,11 +45,19 @@ pub(super) async fn claim(
 ) -> Result<Json<wire::Claims>> {
     let asked: wire::ClaimRequest = body::object(&headers, body).await?;
     let wish = wish(&asked)?;
-    let desk = desk(&node, &processor).await?;
-    let claims = tokio::select! {
-        biased;
-        claims = desk.claim(wish) => claims,
-        () = node.stopping() => Vec::new(),
+    let until = seam::steady().after(wish.wait);
+    let mut desk = desk(&node, &processor).await?;
+    let claims = loop {
+        let wait = until.since(seam::steady());
+        tokio::select! {
+            biased;
+            claims = desk.claim(ClaimWish { wait, ..wish.clone() }) => break claims,
+            () = node.stopping() => break Vec::new(),
+            () = desk.closed() => {}
+        }
+        // Whoever closed it has not finished yet: only then it is known whether there is another desk, or none.
+        let _changed = node.changing().await;
+        desk = self::desk(&node, &processor).await?;
     };
     Ok(Json(wire::Claims { claims: claims.iter().map(told).collect() }))
 }

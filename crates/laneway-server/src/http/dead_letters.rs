@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use laneway::core::store::{RedriveTo, RequestOp};
 use laneway::core::{Key, LaneName, Seat};
 use laneway::engine::lane::Answer;
@@ -12,7 +12,7 @@ use laneway_client::wire;
 
 use super::answer::Json;
 use super::code::Code;
-use super::error::{Failure, Result};
+use super::error::{Each, Failure, Result};
 use super::lanes::processor_of;
 use super::paging::{self, Page, Paging};
 use super::processors::APPLIED_WITHIN;
@@ -149,6 +149,12 @@ async fn find(
     Ok((letters, None))
 }
 
+/// What became of dead letters, all or some of them as asked.
+type Changed = (StatusCode, Json<wire::DeadAnswers>);
+
+/// What is told of one dead letter, and why if it was refused.
+type Decided = (wire::DeadAnswer, Option<Failure>);
+
 /// What is to become of dead letters.
 #[derive(Clone, Copy)]
 enum Wish {
@@ -156,17 +162,17 @@ enum Wish {
     Discard,
 }
 
-/// Brings dead letters back, to their place in the lane or as a copy to its end. Those of one lane come back together.
+/// Brings dead letters back, to their place in the lane or as a copy to its end. Those of one lane come back together. When
+/// all are refused the call is too, with the reason, and says of each why.
 #[utoipa::path(
     post, path = "/v1/dead-letters/redrive", tag = "dead letters",
     request_body = wire::DeadRequest,
-    responses((status = 200, body = wire::DeadAnswers, description = "what became of each")),
+    responses(
+        (status = 200, body = wire::DeadAnswers, description = "what became of each: none was refused"),
+        (status = 207, body = wire::DeadAnswers, description = "some were refused; each says why"),
+    ),
 )]
-pub(super) async fn redrive(
-    State(node): State<Node>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Json<wire::DeadAnswers>> {
+pub(super) async fn redrive(State(node): State<Node>, headers: HeaderMap, body: Body) -> Result<Changed> {
     let asked: wire::DeadRequest = body::object(&headers, body).await?;
     let to = match asked.to {
         Some(wire::RedriveTo::Tail) => RedriveTo::Tail,
@@ -175,17 +181,17 @@ pub(super) async fn redrive(
     ask(&node, Wish::Redrive(to), asked).await
 }
 
-/// Forgets dead letters for good. A lane that diverts goes on diverting until it is resumed.
+/// Forgets dead letters for good. A lane that diverts goes on diverting until it is resumed. When all are refused the call is
+/// too, with the reason, and says of each why.
 #[utoipa::path(
     post, path = "/v1/dead-letters/discard", tag = "dead letters",
     request_body = wire::DeadRequest,
-    responses((status = 200, body = wire::DeadAnswers, description = "what became of each")),
+    responses(
+        (status = 200, body = wire::DeadAnswers, description = "what became of each: none was refused"),
+        (status = 207, body = wire::DeadAnswers, description = "some were refused; each says why"),
+    ),
 )]
-pub(super) async fn discard(
-    State(node): State<Node>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Json<wire::DeadAnswers>> {
+pub(super) async fn discard(State(node): State<Node>, headers: HeaderMap, body: Body) -> Result<Changed> {
     let asked: wire::DeadRequest = body::object(&headers, body).await?;
     if asked.to.is_some() {
         return Err(Failure::value("to", "set", "absent: what is discarded goes nowhere"));
@@ -193,7 +199,7 @@ pub(super) async fn discard(
     ask(&node, Wish::Discard, asked).await
 }
 
-async fn ask(node: &Node, wish: Wish, asked: wire::DeadRequest) -> Result<Json<wire::DeadAnswers>> {
+async fn ask(node: &Node, wish: Wish, asked: wire::DeadRequest) -> Result<Changed> {
     let (mut items, mut letters, next) = match (&asked.filter, asked.refs.is_empty()) {
         (Some(_), false) => {
             return Err(Failure::value("filter", "set beside refs", "the only one of the two"));
@@ -235,8 +241,18 @@ async fn ask(node: &Node, wish: Wish, asked: wire::DeadRequest) -> Result<Json<w
         };
         items.extend(answers);
     }
-    let count = items.iter().filter(|item| item.accepted).count() as u64;
-    Ok(Json(wire::DeadAnswers { count, items, next }))
+    let count = items.iter().filter(|(_, refusal)| refusal.is_none()).count();
+    let is_whole = count == items.len();
+    let (items, refusals): (Vec<_>, Vec<_>) = items.into_iter().unzip();
+    let answers = wire::DeadAnswers { count: count as u64, items, next };
+    if count > 0 || is_whole {
+        let status = if is_whole { StatusCode::OK } else { StatusCode::MULTI_STATUS };
+        return Ok((status, Json(answers)));
+    }
+    // Nothing at all was changed: a refusal, by the reason of one that is there if any is.
+    let refusals = refusals.into_iter().flatten();
+    let first = refusals.min_by_key(|failure| failure.code == Code::DeadLetterNotFound);
+    Err(Failure { each: Some(Each::DeadLetters(answers)), ..first.expect("each was refused") })
 }
 
 fn wanted(filter: &wire::DeadFilter) -> Result<Wanted> {
@@ -249,7 +265,7 @@ fn wanted(filter: &wire::DeadFilter) -> Result<Wanted> {
 }
 
 /// The dead letters of these names; and what was none.
-async fn named(node: &Node, asked: &wire::DeadRequest) -> Result<(Vec<wire::DeadAnswer>, Vec<Letter>)> {
+async fn named(node: &Node, asked: &wire::DeadRequest) -> Result<(Vec<Decided>, Vec<Letter>)> {
     let engine = node.engine();
     engine.catalogue().refresh().await?;
     let (mut missing, mut letters) = (Vec::new(), Vec::new());
@@ -262,7 +278,7 @@ async fn named(node: &Node, asked: &wire::DeadRequest) -> Result<(Vec<wire::Dead
             None => {
                 let detail = format!("event {text} is no dead letter of processor {processor:?}");
                 let failure = Failure::new(Code::DeadLetterNotFound, detail);
-                missing.push(refused(text.clone(), processor, &failure));
+                missing.push(refused(text.clone(), processor, failure));
             }
         }
     }
@@ -270,7 +286,7 @@ async fn named(node: &Node, asked: &wire::DeadRequest) -> Result<(Vec<wire::Dead
 }
 
 /// Changes dead letters of one lane that were named: all it has at once, else one by one.
-async fn change(node: &Node, wish: Wish, lane: &[Letter]) -> Result<Vec<wire::DeadAnswer>> {
+async fn change(node: &Node, wish: Wish, lane: &[Letter]) -> Result<Vec<Decided>> {
     let Some(first) = lane.first() else { return Ok(Vec::new()) };
     let looker = node.engine().looker();
     let all = match &first.dead.letter.event.key {
@@ -289,16 +305,16 @@ async fn change(node: &Node, wish: Wish, lane: &[Letter]) -> Result<Vec<wire::De
 }
 
 /// Changes all dead letters that a lane has; these are told.
-async fn change_lane(node: &Node, wish: Wish, lane: &[Letter]) -> Result<Vec<wire::DeadAnswer>> {
+async fn change_lane(node: &Node, wish: Wish, lane: &[Letter]) -> Result<Vec<Decided>> {
     let Some(first) = lane.first() else { return Ok(Vec::new()) };
     let decided = file(node, wish, first, None).await?;
     Ok(lane.iter().map(|letter| item(letter, &decided)).collect())
 }
 
-fn item(letter: &Letter, decided: &Result<bool>) -> wire::DeadAnswer {
+fn item(letter: &Letter, decided: &Result<bool>) -> Decided {
     match decided {
         Ok(applied) => accepted(letter, !applied),
-        Err(failure) => refused(letter.reference(), letter.processor.clone(), failure),
+        Err(failure) => refused(letter.reference(), letter.processor.clone(), failure.clone()),
     }
 }
 
@@ -320,18 +336,20 @@ async fn file(node: &Node, wish: Wish, letter: &Letter, id: Option<EventId>) -> 
     })
 }
 
-fn accepted(letter: &Letter, pending: bool) -> wire::DeadAnswer {
-    wire::DeadAnswer {
+fn accepted(letter: &Letter, pending: bool) -> Decided {
+    let answer = wire::DeadAnswer {
         reference: letter.reference(),
         processor: letter.processor.clone(),
         accepted: true,
         pending,
         code: None,
         detail: None,
-    }
+    };
+    (answer, None)
 }
 
-fn refused(reference: String, processor: String, failure: &Failure) -> wire::DeadAnswer {
+fn refused(reference: String, processor: String, failure: Failure) -> Decided {
     let (code, detail) = (Some(failure.code.name().to_owned()), Some(failure.detail.clone()));
-    wire::DeadAnswer { reference, processor, accepted: false, pending: false, code, detail }
+    let answer = wire::DeadAnswer { reference, processor, accepted: false, pending: false, code, detail };
+    (answer, Some(failure))
 }

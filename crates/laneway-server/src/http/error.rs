@@ -11,7 +11,7 @@ use laneway::engine::lane::{OperateError, Refused};
 use laneway::engine::log::{AppendError, CatalogueError};
 use laneway::engine::observe::LookError;
 use laneway::engine::upkeep::ScheduleError;
-use laneway_client::Problem;
+use laneway_client::{Problem, wire};
 
 use super::answer;
 use super::code::Code;
@@ -24,8 +24,16 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 pub(crate) struct Failure {
     pub(super) code: Code,
     pub(crate) detail: String,
-    /// What became of each event, when a call had several and none was appended.
-    pub(super) events: Option<Vec<laneway_client::wire::EventReceipt>>,
+    /// What became of each, when a call was about several and nothing came of any.
+    pub(super) each: Option<Each>,
+}
+
+/// What became of each of several things that a call was about.
+#[derive(Debug, Clone, serde::Serialize)]
+#[serde(untagged)]
+pub(super) enum Each {
+    Events { events: Vec<wire::EventReceipt> },
+    DeadLetters(wire::DeadAnswers),
 }
 
 /// Seconds after which a caller may try again.
@@ -33,7 +41,7 @@ const RETRY_AFTER_SECS: u32 = 1;
 
 impl Failure {
     pub(super) fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), events: None }
+        Self { code, detail: detail.into(), each: None }
     }
 
     /// A value that cannot be used: names field, value and limit.
@@ -104,18 +112,18 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     told.join(": ")
 }
 
-/// A problem, and what became of each event.
+/// A problem, and what became of each.
 #[derive(serde::Serialize)]
 struct Told<'a> {
     #[serde(flatten)]
     problem: Problem,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    events: &'a Option<Vec<laneway_client::wire::EventReceipt>>,
+    #[serde(flatten)]
+    each: &'a Option<Each>,
 }
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let told = Told { problem: self.problem(), events: &self.events };
+        let told = Told { problem: self.problem(), each: &self.each };
         let mut response = (self.code.status(), answer::line(&told)).into_response();
         response.extensions_mut().insert(self.code);
         let headers = response.headers_mut();

@@ -15,7 +15,7 @@ use laneway_client::wire;
 use super::answer::Json;
 use super::body::Many;
 use super::code::Code;
-use super::error::{Failure, Result};
+use super::error::{Each, Failure, Result};
 use super::query::Query;
 use super::receipt::receipt;
 use super::{append_lines, body, cloud_events, follow, follow_wish, lines, wire as convert};
@@ -89,8 +89,8 @@ async fn append_all(node: &Node, stream: &str, appending: Appending, many: Many)
     if let Some(first) = failed.first()
         && all_failed
     {
-        let events = (many == Many::Array).then_some(events);
-        return Err(Failure { events, ..first.clone() });
+        let each = (many == Many::Array).then_some(Each::Events { events });
+        return Err(Failure { each, ..first.clone() });
     }
     let status = if failed.is_empty() { StatusCode::CREATED } else { StatusCode::MULTI_STATUS };
     let durability = durability.map(|durability| durability.to_string()).unwrap_or_default();

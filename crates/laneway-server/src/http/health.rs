@@ -1,5 +1,7 @@
 //! Whether the process lives, has started, and takes work.
 
+use std::time::Duration;
+
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -9,7 +11,12 @@ use super::answer::Json;
 use super::code::Code;
 use super::error::{Failure, Result, chain};
 use super::query::Query;
+use super::wire as convert;
 use crate::node::Node;
+use crate::seam;
+
+/// How far the store's time may be ahead of the wall clock before it is told.
+const AHEAD_MAX: Duration = Duration::from_secs(60);
 
 /// Whether the process lives.
 #[utoipa::path(get, path = "/livez", tag = "operations", responses((status = 200, body = String)))]
@@ -44,6 +51,7 @@ pub(super) async fn ready(State(node): State<Node>, RawQuery(query): RawQuery) -
             durability: node.engine().stores().store.about().capabilities.durability.to_string(),
             seats_owned: node.engine().seats_owned(),
             draining,
+            clock_ahead: clock_ahead(&node).await,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -54,4 +62,11 @@ pub(super) async fn ready(State(node): State<Node>, RawQuery(query): RawQuery) -
     }
     answered?;
     Ok("ok\n".into_response())
+}
+
+/// How far the store's time is ahead of the wall clock, if that is worth a word. A store that cannot say is told apart.
+async fn clock_ahead(node: &Node) -> Option<String> {
+    let store = node.engine().stores().documents.clock().await.ok()??;
+    let ahead = Duration::from_micros(store.0.saturating_sub(seam::now().0));
+    (ahead > AHEAD_MAX).then(|| convert::length_text(Duration::from_secs(ahead.as_secs() / 60 * 60)))
 }

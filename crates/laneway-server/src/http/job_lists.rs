@@ -23,7 +23,8 @@ use crate::node::Node;
 /// Results of one answer, all together; the one that goes beyond it is the last.
 const RESULTS_BYTES_MAX: usize = RESULT_BYTES_MAX;
 
-/// Jobs by stream, partition and place: what waits first, then what has ended. Without results.
+/// Jobs by stream, partition and place: what is scheduled, what waits, then what has ended, the oldest first in each. There is
+/// no order by time over partitions. Without results.
 #[utoipa::path(
     get, path = "/v1/jobs", tag = "jobs",
     params(

@@ -48,6 +48,10 @@ const DECIDED: &[Code] = &[NothingWaits, EventRunning, ProcessorStopped];
 const APPEND: &[Code] = &[StreamNotFound, DedupConflict, StreamFull, StoreFull];
 const JOB: &[Code] = &[JobNotFound, JobGone];
 const RETRIED: &[Code] = &[DedupConflict, IdempotencyConflict, StaleGeneration, StreamFull];
+const DEAD: &[Code] =
+    &[StreamNotFound, ProcessorRequired, ProcessorNotFound, DeadLetterNotFound, EventRunning, StoreFull];
+const RETURNED: &[Code] =
+    &[SuccessorsDone, EarlierDead, WholeLane, HeadersFull, StaleGeneration, EventTrimmed];
 const DESK: &[Code] = &[ProcessorNotFound, NotPull];
 
 /// What does not follow from what a call takes.
@@ -84,8 +88,8 @@ const CALLS: &[(&str, &str, &[&[Code]])] = &[
     ("POST", "/v1/processors/{processor}/settle", &[DESK, &[TooManyEvents]]),
     ("POST", "/v1/processors/{processor}/extend", &[DESK, &[TooManyEvents]]),
     ("GET", "/v1/dead-letters", &[&[StreamNotFound, ProcessorNotFound]]),
-    ("POST", "/v1/dead-letters/redrive", &[&[StreamNotFound, ProcessorNotFound, StoreFull]]),
-    ("POST", "/v1/dead-letters/discard", &[&[StreamNotFound, ProcessorNotFound, StoreFull]]),
+    ("POST", "/v1/dead-letters/redrive", &[DEAD, RETURNED]),
+    ("POST", "/v1/dead-letters/discard", &[DEAD]),
     ("PUT", "/v1/schedules/{schedule}", &[PLACE, &[StreamNotFound, PreconditionFailed, StoreFull]]),
     ("GET", "/v1/schedules/{schedule}", &[&[ScheduleNotFound]]),
     ("DELETE", "/v1/schedules/{schedule}", &[&[ScheduleNotFound, PreconditionFailed, StoreFull]]),

@@ -153,6 +153,8 @@ pub(super) async fn delete(
     headers: HeaderMap,
 ) -> Result<StatusCode> {
     Failure::own_stream("stream", &name)?;
+    // Its processors go with it.
+    let _changing = node.changing().await;
     let there = find(&node, &name).await?.ok_or_else(|| CatalogueError::NoStream(name.clone()))?;
     Wanted::read(&headers)?.check(&name, Some(there.version))?;
     node.engine().remove_stream(&name, super::processors::DRAIN).await?;

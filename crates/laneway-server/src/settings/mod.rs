@@ -39,4 +39,4 @@ pub(crate) use flags::Flags;
 pub(crate) use http::Http;
 pub(crate) use load::{Environment, Faults, Loaded, Sources, load};
 pub(crate) use sections::{Processor, ProcessorHandler, Schedule, SecretPlace, Stream};
-pub(crate) use table::{Settings, Store, is_single};
+pub(crate) use table::{Log, Settings, Store, is_single};

@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) member: Member,
     /// `[webhook]`.
     pub(crate) webhook: Webhook,
+    /// `[otlp]`: where spans go, if they go anywhere.
+    pub(crate) otlp: Option<String>,
     /// `[log]`.
     pub(crate) log: Log,
     /// `[[stream]]`.
@@ -88,6 +90,7 @@ impl Settings {
             node: Duties::all(),
             member: Member::default(),
             webhook: Webhook::default(),
+            otlp: None,
             log: Log { level: LevelFilter::OFF, format: Format::Text },
             streams: Vec::new(),
             processors: Vec::new(),
@@ -614,6 +617,17 @@ pub(crate) const TABLE: &[Setting] = &[
     },
     Setting {
         field: Field {
+            path: "otlp.endpoint",
+            form: Form::Text("URL"),
+            default: None,
+            about: "Collector of OpenTelemetry that gets the spans of requests and runs, such as `http://127.0.0.1:4318`. Only in a program that was built with `--features otlp`.",
+            read: |to, value| put_some(&mut to.otlp, text(value).and_then(collector)),
+        },
+        flag: None,
+        shown: Shown::WithoutUser,
+    },
+    Setting {
+        field: Field {
             path: "log.level",
             form: Form::Choice(&["error", "warn", "info", "debug", "trace"]),
             default: Some("warn"),
@@ -646,6 +660,18 @@ const LEVELS: [(&str, LevelFilter); 5] = [
 
 fn not_zero(count: u32) -> Result<u32, String> {
     if count == 0 { Err("must be more than nothing".to_owned()) } else { Ok(count) }
+}
+
+fn collector(url: String) -> Result<String, String> {
+    if cfg!(not(feature = "otlp")) {
+        return Err(
+            "cannot be used: this program was built without it; build it with --features otlp".to_owned()
+        );
+    }
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        return Err("must be a URL such as http://127.0.0.1:4318".to_owned());
+    }
+    Ok(url)
 }
 
 fn url(url: String) -> Result<String, String> {

@@ -1,7 +1,7 @@
 //! Remote workers: claim, settle, extend, and go silent.
 
-use laneway_client::Client;
 use laneway_client::wire::{Claim, ClaimRequest, EventDraft, Extend, JobDraft, Settle, SettleAnswer, json};
+use laneway_client::{Client, ClientError};
 
 use crate::program::Program;
 use crate::seam;
@@ -129,6 +129,61 @@ async fn nothing_to_do_is_an_empty_answer() {
     let program = Program::serve(folder.path()).await;
     let client = ready(&program).await;
     assert!(client.claim("charge", &ClaimRequest::default()).await.unwrap().claims.is_empty());
+    program.stop().await;
+}
+
+/// The code that the server answers with.
+fn code<A: std::fmt::Debug>(answer: Result<A, ClientError>) -> String {
+    match answer.unwrap_err() {
+        ClientError::Problem(problem) => problem.code,
+        other => panic!("{other}"),
+    }
+}
+
+/// Whoever waits for a claim is told at once that there will be none, and whoever has one when it speaks next.
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_of_a_removed_processor_are_told() {
+    for stream_too in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let program = Program::serve(folder.path()).await;
+        let client = ready(&program).await;
+        client.append("orders", &[event("ann", 1)]).await.unwrap();
+        let held = claim(&client, r#"{"wait":"20s","lease":"60s"}"#).await;
+        let asking = client.clone();
+        let waits = seam::spawn(async move {
+            asking.claim("charge", &serde_json::from_str(r#"{"wait":"60s"}"#).unwrap()).await
+        });
+        // It most likely waits by then; if not, it must be told all the same.
+        for _ in 0..3 {
+            client.processor("charge").await.unwrap();
+        }
+        if stream_too {
+            client.delete_stream("orders").await.unwrap();
+        } else {
+            client.delete_processor("charge").await.unwrap();
+        }
+        assert_eq!(code(waits.await.unwrap()), "processor_not_found");
+        let settle = format!(r#"{{"settlements":[{{"claim":"{}","outcome":"done"}}]}}"#, held.claim);
+        let settle: Settle = serde_json::from_str(&settle).unwrap();
+        assert_eq!(code(client.settle("charge", &settle).await), "processor_not_found");
+        let extend = Extend { claims: vec![held.claim], lease: "30s".to_owned() };
+        assert_eq!(code(client.extend("charge", &extend).await), "processor_not_found");
+        program.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_waits_is_served_after_its_processor_was_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = ready(&program).await;
+    let asking = client.clone();
+    let waits = seam::spawn(async move { claim(&asking, r#"{"wait":"60s"}"#).await });
+    let settings = r#"{"stream":"orders","pull":true,"concurrency":7}"#;
+    client.put_processor("charge", &serde_json::from_str(settings).unwrap()).await.unwrap();
+    client.append("orders", &[event("ann", 1)]).await.unwrap();
+    let claim = waits.await.unwrap();
+    assert!(settle(&client, &claim, r#""outcome":"done""#).await.accepted);
     program.stop().await;
 }
 

@@ -157,6 +157,12 @@ async fn the_log_is_lines_for_people_or_json_for_programs() {
         String::from_utf8_lossy(&told.stderr).contains("--log-format \"xml\": must be one of text, json"),
         "{told:?}"
     );
+    std::fs::write(folder.path().join("laneway.toml"), "[otlp]\nendpoint = \"http://127.0.0.1:4318\"\n")
+        .unwrap();
+    let told = run(folder.path(), &["serve"]);
+    assert_eq!(told.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&told.stderr).contains("build it with --features otlp"), "{told:?}");
+    std::fs::remove_file(folder.path().join("laneway.toml")).unwrap();
     let told = run(folder.path(), &["serve", "--log-format", "json", "--store", "file:/proc/none"]);
     let told: serde_json::Value = serde_json::from_slice(&told.stderr).unwrap();
     assert_eq!(told["level"], "ERROR", "{told}");

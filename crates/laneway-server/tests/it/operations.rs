@@ -276,13 +276,20 @@ async fn dead_letters_are_found_brought_back_and_forgotten() {
     let dry = json!({"filter":{"processor":"charge"},"dry_run":true});
     assert_eq!(value(&post(&client, redrive, &dry).await)["count"], 3);
     // Event 2 came after it, and has ended.
-    let refused = value(&post(&client, redrive, &json!({"refs":["orders/0/1","orders/0/9"]})).await);
-    assert_eq!(refused["count"], 0, "{refused}");
+    let refused = post(&client, redrive, &json!({"refs":["orders/0/1","orders/0/9"]})).await;
+    assert_eq!(refused.status, 409, "nothing of it was done");
+    let refused = value(&refused);
+    assert_eq!((&refused["code"], &refused["count"]), (&json!("successors_done"), &json!(0)), "{refused}");
     let codes: Vec<&Value> = refused["items"].as_array().unwrap().iter().map(|item| &item["code"]).collect();
     assert_eq!(codes, [&json!("dead_letter_not_found"), &json!("successors_done")], "{refused}");
+    let missing = post(&client, redrive, &json!({"refs":["orders/0/9"]})).await;
+    assert_eq!(
+        (missing.status.as_u16(), value(&missing)["items"][0]["accepted"].as_bool()),
+        (404, Some(false))
+    );
     // The last of its lane has its place; a copy always has one at the end.
-    let back = value(&post(&client, redrive, &json!({"refs":["orders/0/3"]})).await);
-    assert_eq!(back["count"], 1, "{back}");
+    let back = post(&client, redrive, &json!({"refs":["orders/0/3","orders/0/9"]})).await;
+    assert_eq!((back.status.as_u16(), &value(&back)["count"]), (207, &json!(1)), "one of two");
     let again = claim(&client).await;
     assert_eq!(again.events[0].id, 3);
     settle(&client, &again, "done").await;

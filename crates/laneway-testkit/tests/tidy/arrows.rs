@@ -24,7 +24,7 @@ struct Arrows {
 const OURS: &str = "laneway";
 const REMEDY: &str = "remove the arrow, or decide it: table in tests/tidy/arrows.rs and ARCHITECTURE.md";
 
-const TABLE: [Arrows; 11] = [
+const TABLE: [Arrows; 12] = [
     Arrows {
         package: "laneway-core",
         ours: &[],
@@ -72,10 +72,11 @@ const TABLE: [Arrows; 11] = [
     Arrows { package: "laneway-client", ours: &[], ours_in_tests: &[], outside: None },
     Arrows {
         package: "laneway-server",
-        ours: &["laneway", "laneway-client"],
+        ours: &["laneway", "laneway-client", "laneway-otlp"],
         ours_in_tests: &["laneway-testkit"],
         outside: None,
     },
+    Arrows { package: "laneway-otlp", ours: &["laneway"], ours_in_tests: &[], outside: None },
     Arrows {
         package: "laneway-testkit",
         ours: &["laneway-core", "laneway-engine"],

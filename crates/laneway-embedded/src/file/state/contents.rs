@@ -1,10 +1,11 @@
 //! Where in a segment the events and job ends of each shard lie.
 //!
 //! There is no entry per event: a shard has one place per [`CHUNK_BYTES`] of log, and a reader walks from there.
+//! Only of the newest frames each shard knows every one: whoever submitted an event asks for it shortly afterwards.
 //! Ends of jobs are read at random, so each has an entry, kept in memory until the segment is sealed and in the
 //! segment's footer afterwards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use hashbrown::HashMap;
 use laneway_core::{EventId, Shard, Timestamp};
@@ -13,6 +14,8 @@ use crate::file::log::Position;
 
 /// How much of the log lies between two places of a shard: what a reader may have to walk.
 const CHUNK_BYTES: u32 = 128 << 10;
+/// How many of the newest frames of a shard are known one by one.
+const NEWEST_FRAMES: usize = 32;
 
 /// The end of a job: frame offset in the segment, and the record's offset in the frame's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +129,40 @@ pub(crate) struct Summary {
 pub(crate) struct Contents {
     pub(crate) open: BTreeMap<u64, SegmentContents>,
     pub(crate) sealed: BTreeMap<u64, Summary>,
+    newest: Newest,
+}
+
+/// The newest frames of each shard in the newest segment: first id and offset.
+#[derive(Debug, Default)]
+struct Newest {
+    serial: u64,
+    frames: HashMap<Shard, VecDeque<(EventId, u32)>>,
+}
+
+impl Newest {
+    fn add(&mut self, serial: u64, offset: u32, frame: &FrameContents) {
+        if self.serial != serial {
+            *self = Self { serial, frames: HashMap::new() };
+        }
+        for (shard, first, _) in &frame.runs {
+            let frames = self.frames.entry(*shard).or_default();
+            // A frame may have several runs of a shard: it begins with the first.
+            if frames.back().is_some_and(|(_, known)| *known == offset) {
+                continue;
+            }
+            if frames.len() == NEWEST_FRAMES {
+                frames.pop_front();
+            }
+            frames.push_back((*first, offset));
+        }
+    }
+
+    /// The frame that has this id, if it is one of these and not beyond the last.
+    fn place(&self, shard: Shard, id: EventId) -> Option<Position> {
+        let frames = self.frames.get(&shard)?;
+        let at = frames.partition_point(|(first, _)| *first <= id).checked_sub(1)?;
+        Some(Position { serial: self.serial, offset: u64::from(frames[at].1) })
+    }
 }
 
 /// Where to look for something.
@@ -142,10 +179,17 @@ impl Contents {
     pub(crate) fn add(&mut self, position: Position, time: Timestamp, frame: &FrameContents) {
         let offset = u32::try_from(position.offset).expect("segments are at most 1 GiB");
         self.open.entry(position.serial).or_default().add(offset, time, frame);
+        self.newest.add(position.serial, offset, frame);
     }
 
     /// Where the event with this id is, or the first one after it.
     pub(crate) fn event(&self, shard: Shard, id: EventId) -> Option<Place> {
+        if let Some(found) = self.newest.place(shard, id)
+            && let Some(open) = self.open.get(&found.serial)
+            && open.shards.get(&shard).is_some_and(|contents| contents.last >= id)
+        {
+            return Some(Place::At(found));
+        }
         let sealed = self.sealed.iter().filter_map(|(serial, summary)| {
             let (_, last) = summary.shards.get(&shard)?.events?;
             (last >= id).then_some(*serial)
@@ -250,6 +294,29 @@ mod tests {
         assert_eq!(place(30), Some((1, 4096 + 2 * chunk)));
         assert_eq!(place(31), Some((2, 4096)));
         assert_eq!(place(41), None);
+    }
+
+    #[test]
+    fn newest_frames_are_known_one_by_one_in_bounded_room() {
+        let mut contents = Contents::default();
+        let frames = 3 * NEWEST_FRAMES as u64;
+        for number in 0..frames {
+            let mut frame = frame(10 * number + 1, 10 * number + 4, &[]);
+            // The shard comes back in the same frame.
+            frame.runs.push((SHARD, EventId(10 * number + 5), EventId(10 * number + 10)));
+            contents.add(Position { serial: 1, offset: 4096 + number }, Timestamp(1), &frame);
+        }
+        let place = |contents: &Contents, id| contents.event(SHARD, EventId(id));
+        let at = |serial, number| Some(Place::At(Position { serial, offset: 4096 + number }));
+        assert_eq!(place(&contents, 10 * frames), at(1, frames - 1));
+        assert_eq!(place(&contents, 10 * frames - 19), at(1, frames - 2));
+        assert_eq!(place(&contents, 10 * frames + 1), None);
+        assert_eq!(place(&contents, 15), at(1, 0), "an older one is walked to from the place of its chunk");
+        assert_eq!(contents.newest.frames[&SHARD].len(), NEWEST_FRAMES);
+        let next = frame(10 * frames + 1, 10 * frames + 9, &[]);
+        contents.add(Position { serial: 2, offset: 4096 }, Timestamp(2), &next);
+        assert_eq!(place(&contents, 10 * frames + 9), at(2, 0));
+        assert_eq!(place(&contents, 10 * frames), at(1, 0), "of the newest segment only");
     }
 
     #[test]

@@ -8,11 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
+use laneway_core::store::JobView;
 use laneway_core::{
-    EventId, Incarnation, JobMark, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo, Topic,
+    EventId, Incarnation, JobMark, JobNumber, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo, Topic,
 };
 
 use super::contents::{Contents, FrameContents};
+use super::find;
 use super::footer::Footers;
 use super::published::{Published, PublishedShard};
 use super::records::Records;
@@ -24,7 +26,7 @@ use crate::file::group::Done;
 use crate::file::index::{CheckpointWrite, Snapshot};
 use crate::file::log::{FrameBuffer, LogReader, Mark, Position};
 use crate::machine::codec::Stored;
-use crate::machine::{Now, SeatState, StoredEnd};
+use crate::machine::{Now, SeatState, StoredEnd, jobs};
 
 /// The state of the file store.
 #[derive(Debug)]
@@ -192,6 +194,26 @@ impl FileState {
     pub(super) fn fresh_ends(&self) -> impl Iterator<Item = &(Shard, StoredEnd)> {
         let on_their_way = self.ends_on_their_way.iter().flat_map(|ends| ends.iter().rev());
         self.group.ends.iter().rev().chain(on_their_way)
+    }
+
+    /// Views of jobs that all have ended, if nothing that is said of them could be of a group that is not durable yet:
+    /// whoever waited for the end of a job need not wait for the open group too.
+    pub(crate) fn durable_ends(
+        &self,
+        now: Now,
+        shard: Shard,
+        numbers: &[JobNumber],
+        results: bool,
+    ) -> Result<Option<Vec<JobView>>> {
+        let mut views = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            let JobNumber::Event(id) = number else { return Ok(None) };
+            // The log has what is durable, and nothing else.
+            let Some(end) = find::job_end(self, shard, *id)? else { return Ok(None) };
+            let Some(state) = jobs::untouched_end(self, now, shard, end, results)? else { return Ok(None) };
+            views.push(JobView { number: *number, state });
+        }
+        Ok(Some(views))
     }
 
     /// Closes the open group and hands it to whoever writes it to the log.

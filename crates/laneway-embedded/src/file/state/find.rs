@@ -12,6 +12,8 @@ use crate::machine::codec::Malformed;
 
 /// How much of the log a walk reads at a time.
 const WALK_BYTES: usize = 256 << 10;
+/// How much a walk for one event reads first; twice as much every next time. Mostly the first frame has it.
+const FIRST_BYTES: usize = 4 << 10;
 /// From how far ahead it is better to look an id up than to walk on.
 pub(crate) const FAR_IDS: u64 = 4096;
 
@@ -50,16 +52,27 @@ pub(crate) fn resolve(
     Ok(offset.map(|offset| Position { serial, offset: u64::from(offset) }))
 }
 
+/// How far a walk will go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Walk {
+    /// To one event, which is near.
+    Near,
+    /// Through many.
+    Long,
+}
+
 /// Walks frames from a place on until `visit` says that it is done.
 fn walk(
     reader: &LogReader,
     from: Position,
     shard: Shard,
+    how: Walk,
     mut visit: impl FnMut(&Frame) -> Result<bool>,
 ) -> Result<()> {
     let mut position = from;
+    let mut bytes = if how == Walk::Near { FIRST_BYTES } else { WALK_BYTES };
     loop {
-        let frames = match reader.frames_from(position, WALK_BYTES) {
+        let frames = match reader.frames_from(position, bytes) {
             Ok(frames) => frames,
             // A trim was faster than this walk: whoever asked looks again and learns where the shard begins now.
             Err(LogError::Released { .. }) => return Err(StoreError::Trimmed { shard, first: EventId(0) }),
@@ -67,6 +80,7 @@ fn walk(
         };
         let Some(last) = frames.last() else { return Ok(()) };
         position = last.end().position;
+        bytes = (2 * bytes).min(WALK_BYTES);
         for frame in &frames {
             if visit(frame)? {
                 return Ok(());
@@ -81,9 +95,10 @@ pub(crate) fn events_from(
     reader: &LogReader,
     from: Position,
     shard: Shard,
+    how: Walk,
     mut visit: impl FnMut(Event, Position) -> bool,
 ) -> Result<()> {
-    walk(reader, from, shard, |frame| {
+    walk(reader, from, shard, how, |frame| {
         let mut records = RecordReader::new(frame.body.clone());
         while let Some(section) = records.next_events(shard).map_err(|Malformed| senseless(frame))? {
             for event in section.events() {
@@ -106,7 +121,7 @@ pub(crate) fn job_marks(
     marks: &mut Vec<(EventId, JobMark)>,
 ) -> Result<(usize, Option<(EventId, Position)>)> {
     let (mut done, mut stopped) = (0, None);
-    walk(reader, from, shard, |frame| {
+    walk(reader, from, shard, Walk::Long, |frame| {
         let mut records = RecordReader::new(frame.body.clone());
         while let Some(section) = records.next_events(shard).map_err(|Malformed| senseless(frame))? {
             for mark in section.marks() {
@@ -134,7 +149,7 @@ pub(super) fn event(state: &FileState, shard: Shard, id: EventId) -> Result<Opti
     let Some(place) = state.contents.event(shard, id) else { return Ok(None) };
     let Some(from) = resolve(state.footers(), place, shard, id)? else { return Ok(None) };
     let mut found = None;
-    events_from(state.reader(), from, shard, |event, _| {
+    events_from(state.reader(), from, shard, Walk::Near, |event, _| {
         let reached = event.id >= id;
         found = (event.id == id).then_some(event);
         reached
@@ -161,7 +176,7 @@ pub(super) fn first_since(state: &FileState, shard: Shard, time: Timestamp) -> R
     }
     let mut found = None;
     let from = if from.offset == 0 { Position::START } else { from };
-    events_from(state.reader(), from, shard, |event, _| {
+    events_from(state.reader(), from, shard, Walk::Long, |event, _| {
         let matches = event.time >= time && event.id > trimmed;
         found = matches.then_some(event.id);
         matches || event.id >= head

@@ -22,7 +22,7 @@ mod tails;
 pub(crate) use apply::contents_of;
 pub(crate) use contents::{Contents, SegmentContents, Summary};
 pub(crate) use file_state::{FileState, Group};
-pub(crate) use find::{FAR_IDS, events_from, job_marks, read_error, resolve};
+pub(crate) use find::{FAR_IDS, Walk, events_from, job_marks, read_error, resolve};
 pub(crate) use footer::Footers;
 pub(crate) use published::{PlainPage, Published};
 #[cfg(test)]

@@ -18,7 +18,7 @@ const JOBS: u64 = 3_000;
 const KEEP: Duration = Duration::from_secs(3_600);
 
 /// A stream with so many jobs, and the seat that answers them.
-fn jobs(store: &FileStore) -> (StreamInfo, Seat, Fence) {
+pub(super) fn jobs(store: &FileStore) -> (StreamInfo, Seat, Fence) {
     let stream = stream(store, "first");
     let define = Define::Processor {
         stream: stream.id,
@@ -52,7 +52,7 @@ fn read(store: &FileStore, seat: Seat, from: ReadFrom) {
     assert!(!block_on(store.read(read)).unwrap().entries.is_empty());
 }
 
-fn end(id: EventId) -> JobEnd {
+pub(super) fn end(id: EventId) -> JobEnd {
     JobEnd {
         id,
         end: Terminal::Done,

@@ -4,6 +4,7 @@ mod backlog;
 mod backup;
 mod checkpoint;
 mod clock;
+mod ends;
 mod harness;
 mod marks;
 mod panic;

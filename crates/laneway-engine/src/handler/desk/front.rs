@@ -12,6 +12,7 @@ use super::demand::{Asked, Demand};
 use super::offer::Offer;
 use super::open::{Called, Open, Settled};
 use super::words::{Claim, ClaimError, ClaimWish, Outcome, Settlement};
+use crate::handler::cancel::Canceller;
 use crate::handler::token::ClaimToken;
 use crate::handler::types::{Handler, LaneAnswer, Run, Running, WhenDurable};
 use crate::lane::Operator;
@@ -42,6 +43,8 @@ pub(super) struct Inner {
     pub(super) demand: Demand,
     pub(super) places: Arc<Semaphore>,
     pub(super) claims_max: usize,
+    /// Set when nothing is offered here any more.
+    closed: Canceller,
 }
 
 impl Desk {
@@ -58,6 +61,7 @@ impl Desk {
             demand: Demand::default(),
             places: Arc::new(Semaphore::new(0)),
             claims_max,
+            closed: Canceller::new(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -80,6 +84,17 @@ impl Desk {
     /// Whether workers have as many lanes as they may.
     pub(crate) fn is_full(&self) -> bool {
         self.inner.room() == 0
+    }
+
+    /// Nothing is offered here any more.
+    pub(crate) fn close(&self) {
+        self.inner.closed.cancel();
+    }
+
+    /// Resolves when nothing is offered here any more: the processor was changed and has another desk, was stopped, or is
+    /// gone. Whoever waits for a claim here waits for nothing.
+    pub async fn closed(&self) {
+        self.inner.closed.token().cancelled().await;
     }
 
     /// Claims lanes; waits for the first one if there is none. Answers nothing when the wait is over.

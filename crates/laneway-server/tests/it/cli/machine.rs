@@ -42,9 +42,13 @@ async fn a_damaged_store_is_told_with_its_place() {
     on(&program, &["send", "mails", "--key", "ann", "--raw", &"x".repeat(9_000)]).good();
     program.stop().await;
     let log = folder.path().join("data/log");
-    let segment = std::fs::read_dir(log).unwrap().map(|entry| entry.unwrap().path()).min().unwrap();
-    let mut bytes = std::fs::read(&segment).unwrap();
-    let place = bytes.windows(64).position(|piece| piece.iter().all(|byte| *byte == b'x')).unwrap();
+    // Beside it there may be files that are only filled ahead.
+    let segments = std::fs::read_dir(log).unwrap().map(|entry| entry.unwrap().path());
+    let found = segments.map(|path| (std::fs::read(&path).unwrap(), path)).find_map(|(bytes, path)| {
+        let place = bytes.windows(64).position(|piece| piece.iter().all(|byte| *byte == b'x'))?;
+        Some((path, bytes, place))
+    });
+    let (segment, mut bytes, place) = found.unwrap();
     bytes[place] = b'y';
     std::fs::write(&segment, bytes).unwrap();
     let found = here(folder.path(), &["store", "verify", "file:./data"]);
