@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::store::{Append, LaneSelect, LaneView, Lanes, Owner, Progress, Query, Resume, Rows, Seize};
-use laneway_core::{BlockKind, Nonce, Partition, Result, Seat as SeatId, StoreError, StreamInfo, Topic};
+use laneway_core::{
+    BlockKind, Nonce, Partition, Result, Seat as SeatId, Steady, StoreError, StreamInfo, Topic,
+};
 use tokio::sync::watch;
 
 use super::carry::Ground;
@@ -21,6 +23,8 @@ use crate::service::{contained, hint};
 
 /// Wait before a seat that was lost, or could not be had, is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// Longer than any call of ours can be under way.
+const UNSURE_FOR: Duration = Duration::from_secs(60);
 /// Records read in one page.
 const PAGE: usize = 1_000;
 
@@ -33,14 +37,16 @@ pub(crate) async fn own(
     names: Names,
     mut order: watch::Receiver<Order>,
 ) {
+    // The record may name this node although it does not hold the seat: nobody else could take it then.
+    let mut unsure_until = None;
     loop {
-        // Without an engine nobody could ever tell it to run again.
-        let Ok(order_now) = order.wait_for(|order| *order != Order::Rest).await.map(|order| *order) else {
-            return;
-        };
-        if order_now != Order::Run {
+        if next_order(&ground, seat, &mut order, &mut unsure_until).await != Some(Order::Run) {
+            if unsure_until.is_some() {
+                give_up(&ground, seat).await;
+            }
             return;
         }
+        unsure_until = Some(ground.env.steady().after(UNSURE_FOR));
         let ownership = async {
             let taking = take(&ground, seat, &settings, &stream, names.clone());
             // Nothing runs yet: whoever wants it to end need not wait for a store that does not answer.
@@ -54,12 +60,14 @@ pub(crate) async fn own(
         match ended {
             Ended::Drained => {
                 announce(&ground, seat).await;
+                // Unless it was told to stop at once, its last commit said that it is nobody's.
+                if *order.borrow() != Order::Stop {
+                    unsure_until = None;
+                }
                 continue;
             }
             Ended::HeldUp => {
                 tracing::warn!(%seat, "a run did not stop in time: its seat moves without it");
-                give_up(&ground, seat).await;
-                announce(&ground, seat).await;
                 continue;
             }
             Ended::Unleased => {
@@ -94,6 +102,33 @@ pub(crate) async fn own(
             () = ground.env.sleep(TRY_AGAIN) => {}
         }
     }
+}
+
+/// Waits while the seat is to rest. As long as a call for it may still be under way, it is looked whether the seat came to
+/// this node after all, and then it is let go: whoever is to have it waits for a living owner. Answers nothing when there is no
+/// engine any more.
+async fn next_order(
+    ground: &Ground,
+    seat: SeatId,
+    order: &mut watch::Receiver<Order>,
+    unsure_until: &mut Option<Steady>,
+) -> Option<Order> {
+    while let Some(until) = *unsure_until {
+        order.has_changed().ok()?;
+        if *order.borrow() != Order::Rest {
+            return Some(*order.borrow());
+        }
+        give_up(ground, seat).await;
+        if ground.env.steady() >= until {
+            *unsure_until = None;
+        }
+        tokio::select! {
+            biased;
+            _ = order.changed() => {}
+            () = ground.env.sleep(TRY_AGAIN) => {}
+        }
+    }
+    order.wait_for(|order| *order != Order::Rest).await.map(|order| *order).ok()
 }
 
 /// Does something, unless an order of this kind comes first.
@@ -208,19 +243,26 @@ async fn is_free(ground: &Ground, progress: &Progress, node: NodeToken) -> Resul
     }
 }
 
-/// Lets go of a seat that could not be handed over in good order: it is taken from ourselves for nobody, so that whatever
-/// still runs here is fenced, and the next owner need not wait for our lease to end.
+/// Lets go of a seat that names this node and could not be handed over in good order: it is taken from ourselves for nobody, so that
+/// whatever still runs here is fenced, and the next owner need not wait for our lease to end.
 async fn give_up(ground: &Ground, seat: SeatId) {
+    let Standing::Member(_) = &ground.standing else { return };
     let given_up = async {
         let progress = progress_of(ground, seat).await?;
         let ours = ground.standing.grant(ground.env.steady()).map(|grant| grant.node.bytes());
-        if ours == Some(progress.node.clone()) {
+        if ours == Some(progress.node.clone()) && !progress.clean {
             seize_as(ground, seat, &progress, Bytes::new()).await?;
+            announce(ground, seat).await;
         }
         Ok::<(), StoreError>(())
     };
-    if let Err(error) = given_up.await {
-        tracing::warn!(%seat, %error, "a seat could not be given up: it is free when this node's lease ends");
+    let given_up = tokio::select! {
+        biased;
+        given_up = given_up => given_up.map_err(|error| error.to_string()),
+        () = ground.env.sleep(TRY_AGAIN) => Err("the store did not answer in time".to_owned()),
+    };
+    if let Err(error) = given_up {
+        tracing::warn!(%seat, error, "a seat could not be given up: it is free when this node's lease ends");
     }
 }
 

@@ -34,7 +34,8 @@ concurrency = 8
 
 async fn node(folder: &Path, redis: &RedisServer, name: &str, lease: &str) -> Program {
     std::fs::write(folder.join("laneway.toml"), CONFIG).unwrap();
-    let variables = [("LANEWAY_NODE_NAME", name), ("LANEWAY_NODE_LEASE", lease), ("LANEWAY_NODE_SETTLE", "100ms")];
+    let variables =
+        [("LANEWAY_NODE_NAME", name), ("LANEWAY_NODE_LEASE", lease), ("LANEWAY_NODE_SETTLE", "100ms")];
     Program::serve_plainly(folder, &["--store", &redis.url()], &variables).await
 }
 
@@ -47,7 +48,8 @@ async fn owned(at: &Program, seats: &[(&str, usize)]) -> Vec<NodeView> {
     let what = format!("partitions are owned as {seats:?}");
     seam::until(&what, || async {
         let nodes = at.client().nodes().await.ok()?;
-        let is_so = |(name, seats): &(&str, usize)| named(&nodes, name).is_some_and(|node| node.seats == *seats);
+        let is_so =
+            |(name, seats): &(&str, usize)| named(&nodes, name).is_some_and(|node| node.seats == *seats);
         (nodes.len() == seats.len() && seats.iter().all(is_so)).then_some(nodes)
     })
     .await
@@ -68,7 +70,8 @@ async fn send(at: &Program) {
 async fn all_ran_in_order(at: &Program, folder: &Path) {
     seam::until("everything is settled", || async {
         let stream = at.client().stream("orders").await.ok()?;
-        let is_settled = stream.processors.iter().all(|processor| processor.lag == 0 && processor.held_lanes == 0);
+        let is_settled =
+            stream.processors.iter().all(|processor| processor.lag == 0 && processor.held_lanes == 0);
         is_settled.then_some(())
     })
     .await;
@@ -114,7 +117,11 @@ async fn a_node_that_was_stopped_past_its_lease_finds_itself_fenced_and_joins_ag
     owned(&two, &[("two", PARTITIONS)]).await;
     one.signal(Signal::CONT);
     let after = owned(&two, &[("one", PARTITIONS / 2), ("two", PARTITIONS / 2)]).await;
-    assert_ne!(named(&before, "one").unwrap().node, named(&after, "one").unwrap().node, "it is another node now");
+    assert_ne!(
+        named(&before, "one").unwrap().node,
+        named(&after, "one").unwrap().node,
+        "it is another node now"
+    );
     let told = seam::until("it tells that it lost its lease", || async {
         let metrics = one.client().send(http::Method::GET, "/metrics", &[], None).await.ok()?;
         let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
@@ -139,7 +146,9 @@ async fn any_node_answers_for_all_and_steers_them() {
     on(&two, &["node", "drain", "two", "--undo"]).good();
     owned(&one, &[("one", PARTITIONS / 2), ("two", PARTITIONS / 2)]).await;
 
-    let term = |leases: &[laneway_client::wire::Lease]| leases.iter().find(|lease| lease.partition == 3).unwrap().term;
+    let term = |leases: &[laneway_client::wire::Lease]| {
+        leases.iter().find(|lease| lease.partition == 3).unwrap().term
+    };
     let before = term(&one.client().leases().await.unwrap());
     on(&two, &["lease", "break", "charge/orders/3", "--yes"]).good();
     seam::until("it is taken anew", || async {
