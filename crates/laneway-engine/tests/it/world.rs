@@ -184,6 +184,6 @@ pub(crate) fn draft(key: &str, data: &str) -> Draft {
 
 impl World {
     pub(crate) async fn store_query(&self, query: laneway_core::store::Query) -> laneway_core::store::Rows {
-        laneway_core::Store::query(&*self.store, query).await.expect("the store answers")
+        Store::query(&*self.store, query).await.expect("the store answers")
     }
 }
