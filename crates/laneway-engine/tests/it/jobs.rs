@@ -396,7 +396,7 @@ async fn lists_find_every_job_once_by_status_key_type_time_and_batch() {
     check(with(Status::Waiting), vec![behind, after_slow]).await;
     check(with(Status::Ended(Terminal::Done)), vec![typed, keyless]).await;
     check(with(Status::Ended(Terminal::Failed)), vec![]).await;
-    let ann = laneway_core::Key::new("ann").expect("short");
+    let ann = Key::new("ann").expect("short");
     check(ListJobs { key: Some(ann), ..any() }, vec![parked, behind]).await;
     check(ListJobs { kind: Some("order.*".to_owned()), ..any() }, vec![typed]).await;
     let batch = BatchId::of([slow, late, typed]);
