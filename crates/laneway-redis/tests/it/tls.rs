@@ -1,4 +1,5 @@
 //! TLS: the server is checked, and shown who we are; without a certificate it trusts, or one that we trust, nothing is said.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::path::Path;
 

@@ -69,7 +69,7 @@ impl Store {
 
 /// Whether a store is for one process only.
 pub(crate) fn is_single(url: &str) -> bool {
-    url.starts_with("file:") || url.starts_with("memory:")
+    !["redis:", "rediss:", "unix:"].iter().any(|scheme| url.starts_with(scheme))
 }
 
 /// What is told on stderr.

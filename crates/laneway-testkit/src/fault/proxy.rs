@@ -177,7 +177,9 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         // Not waited for: this may be a task of another runtime.
-        self.runtime.take().map(Runtime::shutdown_background);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
