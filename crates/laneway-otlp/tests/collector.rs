@@ -26,11 +26,11 @@ async fn charge(Event(_): Event<Order>) -> Result<u64> {
 fn collect(listener: &TcpListener, until: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut all = Vec::new();
     while !until(&all) {
-        let (mut stream, _) = listener.accept().unwrap();
+        let (mut stream, _) = listener.accept().expect("somebody connects");
         let mut request = Vec::new();
         loop {
             let mut piece = [0; 4096];
-            let read = stream.read(&mut piece).unwrap();
+            let read = stream.read(&mut piece).expect("a request");
             request.extend_from_slice(&piece[..read]);
             let text = String::from_utf8_lossy(&request).to_ascii_lowercase();
             let length = text
@@ -46,7 +46,9 @@ fn collect(listener: &TcpListener, until: impl Fn(&[u8]) -> bool) -> Vec<u8> {
             assert!(read > 0, "the post was cut");
         }
         assert!(request.starts_with(b"POST /v1/traces "), "{}", String::from_utf8_lossy(&request));
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            .expect("the caller listens");
         all.extend(request);
     }
     all

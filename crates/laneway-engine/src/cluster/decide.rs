@@ -43,7 +43,7 @@ pub(super) struct Work {
 pub(super) enum Decision {
     /// This life is over: drop everything, and join again under another name.
     Fenced,
-    Steps(Steps),
+    Steps(Box<Steps>),
 }
 
 /// Conditional writes, in this order.
@@ -125,7 +125,7 @@ pub(super) fn decide(
             steps.plan = Some((view.plan.as_ref().map(|seen| seen.version), plan));
         }
     }
-    Decision::Steps(steps)
+    Decision::Steps(Box::new(steps))
 }
 
 /// The own document as it should be, if it must be written: because a third of the lease has passed, or what it says has changed.

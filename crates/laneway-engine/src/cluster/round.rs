@@ -231,7 +231,7 @@ impl Keeper {
         let work = self.work(leads).await?;
         let steps = match decide(&view, &life.own, settings, &life.watched, &work, now) {
             Decision::Fenced => return Ok(Came::Fenced),
-            Decision::Steps(steps) => steps,
+            Decision::Steps(steps) => *steps,
         };
         let look_after = steps.look_after;
         let changed = self.act(life, steps, asked_at).await?;

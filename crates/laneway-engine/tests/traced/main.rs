@@ -7,6 +7,7 @@
 //!
 //! Invariant: every test that has an engine begins with `Heard::new()`.
 
+#[expect(dead_code, reason = "the tests of the whole engine use the rest")]
 #[path = "../it/faulty.rs"]
 mod faulty;
 #[expect(dead_code, reason = "the tests of metrics use the rest")]

@@ -77,7 +77,7 @@ impl Moment {
 
     fn steps(&self) -> Steps {
         match self.decide() {
-            Decision::Steps(steps) => steps,
+            Decision::Steps(steps) => *steps,
             Decision::Fenced => panic!("fenced"),
         }
     }
