@@ -276,7 +276,7 @@ async fn announce(ground: &Ground, seat: SeatId) {
     }
 }
 
-async fn progress_of(ground: &Ground, seat: SeatId) -> Result<Progress> {
+pub(super) async fn progress_of(ground: &Ground, seat: SeatId) -> Result<Progress> {
     let Rows::Seats(_, seats) = ground.store.query(Query::Seats(seat.shard)).await? else {
         return Err(StoreError::Corrupt { what: "the store answered another list than seats".to_owned() });
     };

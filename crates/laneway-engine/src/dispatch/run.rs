@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use laneway_core::store::{Committed, Page, Promoted};
-use laneway_core::{Due, LaneName, Result, Steady, StoreError, Topic};
+use laneway_core::{Due, Fence, LaneName, Result, Steady, StoreError, Topic};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
 use super::carry::{Ground, carrying};
@@ -37,6 +37,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 const TURN_COST: u32 = 8;
 /// How long runs may take to stop when their seat is to move.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
+/// How often it is looked whether the seat is still ours, where others could take it.
+const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// How often dead letters are counted while there are any; the store looks at all of them.
 const COUNT_EVERY: Duration = Duration::from_secs(600);
 /// How often it is looked whether the calendar was put forward to where something is due.
@@ -98,6 +100,9 @@ struct Loop {
     counting: Option<BoxFuture<'static, Result<u64>>>,
     /// When dead letters are counted next.
     count_at: Steady,
+    checking: Option<BoxFuture<'static, Result<Fence>>>,
+    /// When it is looked next whether the seat is still ours.
+    check_at: Steady,
     news: BoxFuture<'static, u64>,
     asked: BoxFuture<'static, u64>,
     /// What people want to know of the seat.
@@ -151,6 +156,8 @@ pub(crate) async fn run(ground: Arc<Ground>, seat: Seat, mut order: watch::Recei
         promoting: None,
         counting: None,
         count_at: now.steady,
+        checking: None,
+        check_at: now.steady.after(CHECK_EVERY),
         news,
         asked,
         questions,
@@ -274,6 +281,7 @@ impl Loop {
         self.send_forward(now);
         self.send_promote(now);
         self.send_count(now);
+        self.send_check(now);
     }
 
     /// Tells how the seat stands, now and then: an idle one wakes up to look at least as often.
@@ -352,6 +360,7 @@ impl Loop {
             forwarded = answer(&mut self.forwarding) => self.on_forwarded(forwarded),
             promoted = answer(&mut self.promoting) => self.on_promoted(promoted),
             counted = answer(&mut self.counting) => self.on_counted(counted),
+            checked = answer(&mut self.checking) => self.on_checked(checked)?,
             place = answer(&mut self.asking_place) => self.place = Some(place),
             permit = answer(&mut self.asking_alone) => {
                 self.alone = Some(permit);
@@ -544,6 +553,21 @@ impl Loop {
         };
         let wait = if is_known { COUNT_EVERY } else { LOOK_EVERY };
         self.count_at = self.ground.env.now().steady.after(wait);
+    }
+
+    /// An owner that has nothing to commit would never learn that it is none any more.
+    fn on_checked(&mut self, checked: Result<Fence>) -> Result<()> {
+        self.check_at = self.ground.env.steady().after(CHECK_EVERY);
+        match checked {
+            Ok(stored) if stored.nonce != self.seat.fence().nonce => {
+                Err(StoreError::Fenced { seat: self.seat.id(), current: stored.term })
+            }
+            Ok(_ours) => Ok(()),
+            Err(error) => {
+                self.try_again(&error);
+                Ok(())
+            }
+        }
     }
 
     fn try_again(&mut self, error: &StoreError) {

@@ -113,6 +113,12 @@ async fn a_broken_lease_fences_its_node_which_joins_again() {
     until("it has another life", || one.token() != broken).await;
     until("they share again", || one.owns() == ALL / 2 && two.owns() == ALL / 2).await;
     shop.all_done(100).await;
+    // An owner that has nothing to commit learns it too.
+    let seat = two.cluster().await.seats.remove(3);
+    two.engine.cluster().break_seat(&seat).await.unwrap();
+    seam::wait(LEASE).await;
+    let again = two.cluster().await.seats.remove(3);
+    assert!(again.owner == seat.owner && again.term > seat.term, "{again:?}");
     two.engine.cluster().break_lease("three").await.expect_err("there is no such node");
 }
 

@@ -8,10 +8,12 @@ use laneway_core::store::{LaneSelect, Lanes, Promote, Query, Read, ReadFrom, Req
 use laneway_core::{LaneName, StoreError};
 
 use super::Loop;
+use crate::cluster::Standing;
 use crate::commit::send;
 use crate::dispatch::fetch::{load_due, load_named, look_up_wish, plain};
 use crate::dispatch::intake::Views;
 use crate::dispatch::loading::SIDING_CHUNK;
+use crate::dispatch::own::progress_of;
 use crate::dispatch::urgent::look;
 use crate::log::forward_outbox;
 use crate::service::Now;
@@ -186,6 +188,17 @@ impl Loop {
             Ok(found.map_or(0, |(_, [_, dead, _, _])| *dead))
         };
         self.counting = Some(counting.boxed());
+    }
+
+    /// The loop looks around at least once a second, so this needs no alarm of its own either.
+    pub(super) fn send_check(&mut self, now: Now) {
+        let others = matches!(self.ground.standing, Standing::Member(_));
+        if !others || self.checking.is_some() || self.check_at > now.steady {
+            return;
+        }
+        let (ground, id) = (Arc::clone(&self.ground), self.seat.id());
+        self.checking =
+            Some(async move { progress_of(&ground, id).await.map(|progress| progress.fence) }.boxed());
     }
 
     pub(super) fn send_promote(&mut self, now: Now) {
