@@ -9,6 +9,7 @@ use laneway_engine::service::{Mortal, TokioClock};
 use tokio::sync::Notify;
 
 use super::record::{Log, Record};
+use crate::seam;
 
 /// One reading of the time as it really is in a world.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +97,16 @@ impl Life {
             self.tasks.die();
             self.died.notify_one();
         }
+    }
+
+    /// Nothing of this life goes on for so long, while time does.
+    pub(crate) fn freeze(&self, length: Duration) {
+        self.tasks.freeze();
+        let tasks = self.tasks.clone();
+        drop(seam::spawn(async move {
+            seam::pass(length).await;
+            tasks.thaw();
+        }));
     }
 
     pub(crate) fn is_dead(&self) -> bool {

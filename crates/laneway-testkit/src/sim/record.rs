@@ -3,10 +3,11 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::store::{Append, Appended, Commit, Committed, JobEnd, Receipt, Request, Seize};
-use laneway_core::{Event, EventId, Fence, JobNumber, LaneName, RunFence, Seat, Shard, StoreError};
+use laneway_core::{Event, EventId, Fence, JobNumber, LaneName, RunFence, Seat, Shard, Steady, StoreError};
 use parking_lot::Mutex;
 
 use super::judge::Judge;
@@ -19,6 +20,8 @@ pub(crate) struct By {
     pub(crate) life: u32,
     /// Which call of that life.
     pub(crate) call: u64,
+    /// When it was sent.
+    pub(crate) sent_at: Steady,
     /// Its sender has given up waiting, or is dead.
     pub(crate) late: bool,
 }
@@ -51,6 +54,16 @@ pub(crate) struct LaneStart {
     pub(crate) state: Option<(u64, Bytes)>,
 }
 
+/// What was to become of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// There was none.
+    Create,
+    /// It was there, at the version that its writer had seen.
+    Replace,
+    Delete,
+}
+
 /// One thing that happened.
 #[derive(Clone, Debug)]
 pub(crate) enum Record {
@@ -67,6 +80,16 @@ pub(crate) enum Record {
     },
     Drained {
         life: u32,
+    },
+    /// Nothing that it sends arrives for so long.
+    CutOff {
+        life: u32,
+        length: Duration,
+    },
+    /// It does nothing for so long, while time goes on.
+    Frozen {
+        life: u32,
+        length: Duration,
     },
     Calm,
     Fault {
@@ -105,6 +128,13 @@ pub(crate) enum Record {
         by: By,
         request: Request,
         answer: Result<u64, Refused>,
+    },
+    /// A document of the cluster was to be changed.
+    Document {
+        by: By,
+        name: String,
+        change: Change,
+        answer: Result<(), Refused>,
     },
     /// Somebody was shown the end of a job.
     EndSeen {
@@ -199,6 +229,8 @@ impl fmt::Display for Record {
             Self::Died { life, why } => write!(f, "life {life} ends: {why}"),
             Self::NotStarted { life, error } => write!(f, "life {life} could not start: {error}"),
             Self::Drained { life } => write!(f, "life {life} is drained"),
+            Self::CutOff { life, length } => write!(f, "life {life} is cut off for {length:?}"),
+            Self::Frozen { life, length } => write!(f, "life {life} is frozen for {length:?}"),
             Self::Calm => write!(f, "faults end"),
             Self::Fault { by, call, what } => write!(f, "{by} {call}: {what}"),
             Self::Append { by, append, answer } => {
@@ -226,6 +258,9 @@ impl fmt::Display for Record {
             Self::Commit { by, commit, answer } => write_commit(f, *by, commit, answer),
             Self::Request { by, request, answer } => {
                 write!(f, "{by} request {} {:?} -> {answer:?}", request.seat, request.op)
+            }
+            Self::Document { by, name, change, answer } => {
+                write!(f, "{by} document {name} {change:?} -> {answer:?}")
             }
             Self::EndSeen { by, shard, number, end, result } => {
                 let result = result.as_ref().map(|bytes| shown(bytes));

@@ -30,6 +30,9 @@ impl Judge {
         remote: bool,
     ) {
         self.hit(if remote { "remote run" } else { "run" });
+        if !remote {
+            self.check_leased("starts a run", life, seat, now.steady);
+        }
         for start in lanes {
             self.check_alone(life, run, seat, start, remote);
             self.check_grant(seat, start);
