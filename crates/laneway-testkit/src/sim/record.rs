@@ -92,6 +92,10 @@ pub(crate) enum Record {
         length: Duration,
     },
     Calm,
+    /// A node may own something again.
+    Lifted {
+        wish: String,
+    },
     Fault {
         by: By,
         call: &'static str,
@@ -232,6 +236,7 @@ impl fmt::Display for Record {
             Self::CutOff { life, length } => write!(f, "life {life} is cut off for {length:?}"),
             Self::Frozen { life, length } => write!(f, "life {life} is frozen for {length:?}"),
             Self::Calm => write!(f, "faults end"),
+            Self::Lifted { wish } => write!(f, "{wish} is lifted"),
             Self::Fault { by, call, what } => write!(f, "{by} {call}: {what}"),
             Self::Append { by, append, answer } => {
                 write!(f, "{by} append {}", append.shard)?;

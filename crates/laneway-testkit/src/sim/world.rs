@@ -173,6 +173,7 @@ impl World {
         let nodes = join_all(places).await;
         self.calm.store(true, Ordering::Relaxed);
         self.log.push(Record::Calm);
+        self.lift_drains().await;
         let nodes = self.settle_down(nodes).await;
         if self.is_broken() {
             return;
@@ -275,6 +276,7 @@ impl World {
         for wish in documents.list("cluster/drain/").await.unwrap_or_default() {
             // Nobody else changes it now; if somebody does, it is lifted the next time.
             drop(documents.delete(&wish.name, wish.version).await);
+            self.log.push(Record::Lifted { wish: wish.name });
         }
     }
 

@@ -122,6 +122,7 @@ impl Judge {
                 self.disturb(now);
                 self.calm = true;
             }
+            Record::Lifted { .. } => self.disturb(now),
             Record::Fault { .. } => self.hit("fault"),
             Record::Append { by, append, answer } => self.append(now, *by, append, answer),
             Record::Acked { append, receipts, .. } => self.acknowledge(append, receipts),
