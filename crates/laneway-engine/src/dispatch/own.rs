@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use laneway_core::store::{Append, LaneSelect, LaneView, Lanes, Owner, Progress, Query, Resume, Rows, Seize};
 use laneway_core::{BlockKind, Nonce, Partition, Result, Seat as SeatId, StoreError, StreamInfo, Topic};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::carry::Ground;
@@ -33,7 +34,17 @@ pub(crate) async fn own(
     names: Names,
     mut order: watch::Receiver<Order>,
 ) {
+    // What was asked of the store last, until it is known that the seat is not in our name.
+    let asked = Mutex::new(None);
     loop {
+        let in_doubt = asked.lock().clone().filter(|_| *order.borrow() == Order::Rest);
+        if let Some(doubt) = in_doubt {
+            let letting_go = let_go(&ground, seat, &doubt);
+            if unless(order.clone(), |order| order != Order::Rest, letting_go).await.is_some() {
+                *asked.lock() = None;
+                announce(&ground, seat).await;
+            }
+        }
         // Without an engine nobody could ever tell it to run again.
         let Ok(order_now) = order.wait_for(|order| *order != Order::Rest).await.map(|order| *order) else {
             return;
@@ -42,24 +53,23 @@ pub(crate) async fn own(
             return;
         }
         let ownership = async {
-            let taking = take(&ground, seat, &settings, &stream, names.clone());
+            let taking = take(&ground, seat, &settings, &stream, names.clone(), &asked);
             // Nothing runs yet: whoever wants it to end need not wait for a store that does not answer.
             match unless(order.clone(), |order| order != Order::Run, taking).await {
                 Some(Ok(owned)) => run(Arc::clone(&ground), owned, order.clone()).await,
                 Some(Err(error)) => Ended::Lost(error),
-                None => Ended::Drained,
+                None => Ended::Restart,
             }
         };
         let ended = Box::pin(contained("seat", ownership)).await.unwrap_or_else(Ended::Faulty);
         match ended {
             Ended::Drained => {
+                *asked.lock() = None;
                 announce(&ground, seat).await;
                 continue;
             }
             Ended::HeldUp => {
                 tracing::warn!(%seat, "a run did not stop in time: its seat moves without it");
-                give_up(&ground, seat).await;
-                announce(&ground, seat).await;
                 continue;
             }
             Ended::Unleased => {
@@ -94,6 +104,15 @@ pub(crate) async fn own(
             () = ground.env.sleep(TRY_AGAIN) => {}
         }
     }
+}
+
+/// A seizure that was sent.
+#[derive(Debug, Clone)]
+struct Asked {
+    /// Whom it names.
+    node: Bytes,
+    /// From whom it takes the seat.
+    expect: Option<Owner>,
 }
 
 /// Does something, unless an order of this kind comes first.
@@ -138,8 +157,9 @@ async fn take(
     settings: &Arc<ProcessorSettings>,
     stream: &StreamInfo,
     names: Names,
+    asked: &Mutex<Option<Asked>>,
 ) -> Result<Seat> {
-    let resume = seize(ground, id).await?;
+    let resume = seize(ground, id, asked).await?;
     tracing::debug!(seat = %id, term = %resume.progress.fence.term, "a seat was taken");
     let was_clean = resume.progress.clean;
     let (records, ahead) = records(ground, id).await?;
@@ -165,13 +185,15 @@ async fn take(
 }
 
 /// Takes the seat as soon as this node has a lease and nobody who lives owns it.
-async fn seize(ground: &Ground, seat: SeatId) -> Result<Resume> {
+async fn seize(ground: &Ground, seat: SeatId, asked: &Mutex<Option<Asked>>) -> Result<Resume> {
     let mut seen = 0;
     loop {
         let node = ground.standing.granted(&ground.env).await.node;
         let progress = progress_of(ground, seat).await?;
         if is_free(ground, &progress, node).await? {
-            return seize_as(ground, seat, &progress, node.bytes()).await;
+            let node = node.bytes();
+            *asked.lock() = Some(Asked { node: node.clone(), expect: owner_of(&progress) });
+            return seize_as(ground, seat, &progress, node).await;
         }
         // Its owner is about to hand it over, or its lease about to end.
         tokio::select! {
@@ -183,9 +205,7 @@ async fn seize(ground: &Ground, seat: SeatId) -> Result<Resume> {
 }
 
 async fn seize_as(ground: &Ground, seat: SeatId, from: &Progress, node: Bytes) -> Result<Resume> {
-    let nonce = ground.env.nonce();
-    let nobody = from.fence.term.0 == 0 && from.fence.nonce == Nonce(0);
-    let expect = (!nobody).then_some(Owner { term: from.fence.term, nonce: from.fence.nonce });
+    let (nonce, expect) = (ground.env.nonce(), owner_of(from));
     loop {
         let incarnation = ground.store.about().incarnation;
         let seize = Seize { seat, incarnation, expect: expect.clone(), nonce, node: node.clone() };
@@ -208,20 +228,37 @@ async fn is_free(ground: &Ground, progress: &Progress, node: NodeToken) -> Resul
     }
 }
 
-/// Lets go of a seat that could not be handed over in good order: it is taken from ourselves for nobody, so that whatever
-/// still runs here is fenced, and the next owner need not wait for our lease to end.
-async fn give_up(ground: &Ground, seat: SeatId) {
-    let given_up = async {
-        let progress = progress_of(ground, seat).await?;
-        let ours = ground.standing.grant(ground.env.steady()).map(|grant| grant.node.bytes());
-        if ours == Some(progress.node.clone()) {
-            seize_as(ground, seat, &progress, Bytes::new()).await?;
-        }
-        Ok::<(), StoreError>(())
-    };
-    if let Err(error) = given_up.await {
-        tracing::warn!(%seat, %error, "a seat could not be given up: it is free when this node's lease ends");
+/// Lets go of a seat that was not handed over in good order, or that may be in our name without our knowledge: a seizure
+/// whose answer was lost, or that nobody waited for, may have had its effect or may still have it. As long as the
+/// node lives nobody else would take the seat. So it is taken for nobody: from ourselves, which fences whatever still
+/// runs here, or from the owner that the seizure expects, so that it can have no effect any more.
+async fn let_go(ground: &Ground, seat: SeatId, doubt: &Asked) {
+    if matches!(ground.standing, Standing::Alone) {
+        return;
     }
+    loop {
+        let given_up = async {
+            let progress = progress_of(ground, seat).await?;
+            if progress.node == doubt.node || owner_of(&progress) == doubt.expect {
+                seize_as(ground, seat, &progress, Bytes::new()).await?;
+            }
+            Ok::<(), StoreError>(())
+        };
+        match given_up.await {
+            Ok(()) | Err(StoreError::NotFound { .. }) => return,
+            Err(error) => {
+                tracing::warn!(%seat, %error, "a seat could not be given up and is tried again");
+            }
+        }
+        ground.env.sleep(TRY_AGAIN).await;
+    }
+}
+
+/// Whom a seizure must expect; nothing when the seat never had an owner.
+fn owner_of(progress: &Progress) -> Option<Owner> {
+    let fence = progress.fence;
+    let nobody = fence.term.0 == 0 && fence.nonce == Nonce(0);
+    (!nobody).then_some(Owner { term: fence.term, nonce: fence.nonce })
 }
 
 /// Whoever is to have the seat need not wait until it looks.

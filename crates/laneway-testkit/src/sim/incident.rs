@@ -39,8 +39,8 @@ impl World {
                 next
             }
             6 => {
-                *self.stalled_until.lock() =
-                    self.clock.true_now().steady.after(Duration::from_millis(rng.u64(100..8_000)));
+                let until = self.faulty_for(Duration::from_millis(rng.u64(100..8_000)));
+                self.stall(until);
                 self.log.judge(|judge| judge.hit("store stalled"));
                 node
             }
@@ -54,11 +54,12 @@ impl World {
 
     fn incident_of_several(self: &Arc<Self>, node: &Node, kind: u8, rng: &mut Rng) {
         // From far below a lease to three of them: it may have to find out that it is believed dead.
-        let length = self.options.lease.mul_f64(0.1 + 2.9 * rng.f64());
+        let until = self.faulty_for(self.options.lease.mul_f64(0.1 + 2.9 * rng.f64()));
+        let length = until.since(self.clock.true_now().steady);
         match kind {
             8..11 => {
                 self.log.push(Record::CutOff { life: node.life.number, length });
-                node.net.cut_off(self.clock.true_now().steady.after(length));
+                node.net.cut_off(until);
             }
             11 | 12 => {
                 self.log.push(Record::Frozen { life: node.life.number, length });

@@ -64,7 +64,8 @@ pub(crate) struct World {
     pub(crate) bell: Bell,
     plant: Option<Arc<Planted>>,
     calm: AtomicBool,
-    pub(super) stalled_until: Mutex<Steady>,
+    faulty_until: Steady,
+    stalled_until: Mutex<Steady>,
     names: AtomicU64,
     lives: AtomicU64,
     /// Up to which event each shard is written down.
@@ -76,6 +77,8 @@ pub(crate) struct World {
 const CALM_MAX: Duration = Duration::from_secs(60 * 60);
 /// Longest time that a call can be on its way.
 const TRAVEL_MAX: Duration = Duration::from_secs(25);
+/// Longest time that a call takes whose sender waits for its answer.
+const DELAY_MAX: Duration = Duration::from_secs(3);
 /// A seat has an owner again so long after the lease of the one before has ended.
 const RECOVERY_MAX: Duration = Duration::from_secs(2);
 
@@ -114,6 +117,7 @@ impl World {
         let log = Arc::new(Log::new(clock.clone(), Judge::new(options.clone()), setup.keep_text));
         Arc::new(Self {
             seed: setup.seed,
+            faulty_until: clock.true_now().steady.after(options.faulty_for),
             options,
             clock,
             log,
@@ -145,6 +149,16 @@ impl World {
         )
     }
 
+    /// The moment so much later, or the one in which faults stop.
+    pub(super) fn faulty_for(&self, length: Duration) -> Steady {
+        self.clock.true_now().steady.after(length).min(self.faulty_until)
+    }
+
+    /// The store answers nobody until then.
+    pub(super) fn stall(&self, until: Steady) {
+        *self.stalled_until.lock() = until;
+    }
+
     /// Waits while the store answers nobody.
     pub(crate) async fn stalled(&self) {
         let until = *self.stalled_until.lock();
@@ -168,10 +182,13 @@ impl World {
     }
 
     async fn go(self: Arc<Self>) {
-        let until = self.clock.true_now().steady.after(self.options.faulty_for);
-        let places = (0..self.options.nodes).map(|place| self.lives_at(place, until));
+        let places = (0..self.options.nodes).map(|place| self.lives_at(place));
         let nodes = join_all(places).await;
         self.calm.store(true, Ordering::Relaxed);
+        if self.options.is_cluster() {
+            // What is on its way to somebody who waits for it.
+            seam::pass(DELAY_MAX).await;
+        }
         self.log.push(Record::Calm);
         self.lift_drains().await;
         let nodes = self.settle_down(nodes).await;
@@ -190,7 +207,8 @@ impl World {
     }
 
     /// One life after the other at one place, until faults stop.
-    async fn lives_at(self: &Arc<Self>, place: u32, until: Steady) -> Node {
+    async fn lives_at(self: &Arc<Self>, place: u32) -> Node {
+        let until = self.faulty_until;
         let mut rng = self.chance(1 + 10 * u64::from(place));
         let mut node = self.begin(place).await;
         while self.clock.true_now().steady < until && !self.is_broken() {
