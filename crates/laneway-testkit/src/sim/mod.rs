@@ -8,7 +8,7 @@
 //!
 //! Reading order: `world` (how a run goes), `options` (what is drawn), `node` (one life of the engine, and those who use
 //! it), `incident` (what happens to nodes), `net` (what happens to calls), `record` and `judge` (what is written down, and what must hold), `plant` (the
-//! twelve bugs that must be found).
+//! bugs that must be found).
 
 mod bell;
 mod clients;
@@ -22,6 +22,7 @@ mod operator;
 mod options;
 mod plan;
 mod plant;
+mod plant_documents;
 mod record;
 mod world;
 

@@ -11,7 +11,7 @@ use laneway_engine::upkeep::schedule::{CatchUp, Firing, Overlap, Schedule, Spec}
 use laneway_engine::{Engine, Env, Stores};
 use parking_lot::Mutex;
 
-use super::life::Life;
+use super::life::{Life, NodeClock};
 use super::net::Net;
 use super::options::{PROCESSORS, STREAMS};
 use super::record::Record;
@@ -51,8 +51,10 @@ impl Node {
     /// Starts a process at a place. It may die at any time, also while it starts.
     pub(crate) async fn begin(world: Arc<World>, place: u32, number: u32) -> Self {
         let seed = world.chance(u64::from(number) << 32).u64(..);
-        let (env, mortal) = Env::mortal(world.clock.clone(), seed);
-        let life = Life::new(number, mortal, Arc::clone(&world.log));
+        let clock = NodeClock::new(Arc::clone(&world.clock), world.options.skew(place));
+        let (env, mortal) = Env::mortal(clock.clone(), seed);
+        let sleeps = world.clock_sleeps();
+        let life = Life::new(number, mortal, clock, Arc::clone(&world.log), sleeps);
         let net = Net::new(Arc::clone(&world), Arc::clone(&life), world.below.clone(), seed ^ 1);
         let stores = Stores { store: net.clone(), documents: net.clone(), wakeups: net.clone() };
         let engine = if world.options.is_cluster() {

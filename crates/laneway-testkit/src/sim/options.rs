@@ -9,11 +9,18 @@ use laneway_engine::cluster::NodeSettings;
 use laneway_engine::handler::{OnFailure, Policy};
 use laneway_engine::{Batch, ProcessorSettings};
 
+use super::life::Skew;
+
 /// The streams of every world.
 pub(crate) const STREAMS: [&str; 4] = ["orders", "objects", "out", "errands"];
 /// The processors of every world, with their streams. The last one is worked by remote workers.
 pub(crate) const PROCESSORS: [(&str, &str); 5] =
     [("charge", "orders"), ("audit", "orders"), ("sync", "objects"), ("ship", "out"), ("remote", "errands")];
+
+/// Microseconds that one wall clock is ahead of another at most.
+const AHEAD_MAX: u64 = 5_000_000;
+/// Millionths that one steady clock is faster than another at most: each may be off by half of it.
+const FAST_MAX: u64 = 400;
 
 /// What one world is like.
 #[derive(Clone, Debug)]
@@ -40,6 +47,8 @@ pub struct Options {
     pub(crate) nodes: u32,
     /// How long a node of several is believed to live after it was last heard of.
     pub(crate) lease: Duration,
+    /// How the clocks of each machine go wrong.
+    skews: [Skew; 3],
 }
 
 impl Options {
@@ -64,13 +73,29 @@ impl Options {
             resets: rng.u8(0..4) == 0,
             nodes: 1,
             lease: Duration::ZERO,
+            skews: [Skew::default(); 3],
         };
         // Drawn last, so that a world of one node is what its seed always drew.
         let nodes = pick(rng, &[1, 2, 3, 3]);
         let lease = Duration::from_secs(pick(rng, &[2, 5, 10]));
         // All nodes together do as much as one.
         let append_every = drawn.append_every * nodes;
-        Self { nodes, lease, append_every, ..drawn }
+        let skewed = nodes > 1 && rng.bool();
+        let skews = [0, 1, 2].map(|_| {
+            let skew = Skew { ahead: rng.u64(0..AHEAD_MAX), fast: rng.u64(0..FAST_MAX) };
+            if skewed { skew } else { Skew::default() }
+        });
+        Self { nodes, lease, append_every, skews, ..drawn }
+    }
+
+    /// Whether the clocks of its machines differ.
+    pub(crate) fn is_skewed(&self) -> bool {
+        self.skews.iter().any(|skew| skew.ahead > 0)
+    }
+
+    /// How the clocks of the machine at a place go wrong.
+    pub(crate) fn skew(&self, place: u32) -> Skew {
+        self.skews[place as usize % self.skews.len()]
     }
 
     /// Whether the engines of this world share their store.
@@ -132,10 +157,10 @@ fn processor(rng: &mut Rng, at: usize, on_failure: OnFailure) -> ProcessorSettin
 
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { partitions, faults, deaths, deaf, killers, resets, nodes, lease, .. } = self;
+        let Self { partitions, faults, deaths, deaf, killers, resets, nodes, lease, skews, .. } = self;
         write!(
             f,
-            "nodes {nodes} with leases of {lease:?}, partitions {partitions:?}, faults {faults} and deaths {deaths} per 100,000 calls, lost wake-ups {deaf} %, \
+            "nodes {nodes} with leases of {lease:?}, {skews:?}, partitions {partitions:?}, faults {faults} and deaths {deaths} per 100,000 calls, lost wake-ups {deaf} %, \
              killers {killers} per 1,000, resets {resets}, incident every {:?}, faulty for {:?}, append every {:?}",
             self.incident_every, self.faulty_for, self.append_every
         )?;

@@ -11,7 +11,7 @@ use laneway_core::{Event, EventId, Fence, JobNumber, LaneName, RunFence, Seat, S
 use parking_lot::Mutex;
 
 use super::judge::Judge;
-use super::life::SimClock;
+use super::life::{SimClock, Skew};
 
 /// Who made a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,7 @@ pub(crate) enum Change {
 pub(crate) enum Record {
     Began {
         life: u32,
+        skew: Skew,
     },
     Died {
         life: u32,
@@ -229,7 +230,9 @@ impl fmt::Display for By {
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Began { life } => write!(f, "life {life} begins"),
+            Self::Began { life, skew: Skew { ahead, fast } } => {
+                write!(f, "life {life} begins, {ahead} us ahead and {fast} ppm fast")
+            }
             Self::Died { life, why } => write!(f, "life {life} ends: {why}"),
             Self::NotStarted { life, error } => write!(f, "life {life} could not start: {error}"),
             Self::Drained { life } => write!(f, "life {life} is drained"),

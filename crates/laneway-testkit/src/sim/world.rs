@@ -17,6 +17,7 @@ use super::life::SimClock;
 use super::node::Node;
 use super::options::{Options, pick};
 use super::plant::{Plant, Planted};
+use super::plant_documents::PlantedDocuments;
 use super::record::{Log, Record};
 use crate::check::Violation;
 use crate::seam;
@@ -113,6 +114,7 @@ impl World {
         let plant = setup.plant.map(|plant| Arc::new(Planted::new(below.store.clone(), plant, setup.seed)));
         if let Some(planted) = &plant {
             below.store = planted.clone();
+            below.documents = Arc::new(PlantedDocuments::new(below.documents, planted.clone(), options.lease));
         }
         let log = Arc::new(Log::new(clock.clone(), Judge::new(options.clone()), setup.keep_text));
         Arc::new(Self {
@@ -168,6 +170,11 @@ impl World {
     /// Whether one of the bugs is planted.
     pub(crate) fn is_planted(&self) -> bool {
         self.plant.is_some()
+    }
+
+    /// Whether steady clocks stand still while their machine does.
+    pub(crate) fn clock_sleeps(&self) -> bool {
+        self.plant.as_ref().is_some_and(|planted| planted.is(Plant::ClockThatSleeps))
     }
 
     /// Writes down what has joined a shard since it was last looked at.

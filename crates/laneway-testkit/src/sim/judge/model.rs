@@ -11,7 +11,7 @@ use super::runs::Going;
 use super::seats::SeatModel;
 use super::shards::Scheduled;
 use crate::check::Violation;
-use crate::sim::life::TrueNow;
+use crate::sim::life::{Skew, TrueNow};
 use crate::sim::options::Options;
 use crate::sim::record::Record;
 
@@ -57,14 +57,17 @@ pub(crate) struct Judge {
 pub(super) struct Lived {
     pub(super) dead: bool,
     pub(super) died_at: Steady,
+    /// How the clocks of its machine go wrong.
+    pub(super) skew: Skew,
 }
 
 impl Judge {
     pub(crate) fn new(options: Options) -> Self {
+        let skewed = options.is_skewed().then_some(("world with skewed clocks", 1));
         Self {
             options,
             violations: Vec::new(),
-            happened: BTreeMap::new(),
+            happened: skewed.into_iter().collect(),
             lives: BTreeMap::new(),
             calm: false,
             events: BTreeMap::new(),
@@ -109,9 +112,9 @@ impl Judge {
     /// Judges one thing that happened.
     pub(crate) fn step(&mut self, now: TrueNow, record: &Record) {
         match record {
-            Record::Began { life } => {
+            Record::Began { life, skew } => {
                 self.disturb(now);
-                self.lives.insert(*life, Lived::default());
+                self.lives.insert(*life, Lived { skew: *skew, ..Lived::default() });
             }
             Record::Died { life, why } => self.died(now, *life, why),
             Record::NotStarted { .. } => self.hit("could not start"),
@@ -148,7 +151,8 @@ impl Judge {
     }
 
     fn died(&mut self, now: TrueNow, life: u32, why: &'static str) {
-        self.lives.insert(life, Lived { dead: true, died_at: now.steady });
+        let lived = self.lives.entry(life).or_default();
+        (lived.dead, lived.died_at) = (true, now.steady);
         self.runs.retain(|_, going| going.life != life || going.remote);
         self.hit(match why {
             "between the effect of a call and its answer" => "crash between effect and answer",
