@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use laneway_core::{Documents, ProcessorId, Result, Steady, StoreError};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use super::decide::{Decision, Own, Steps, Watched, Work, decide};
 use super::documents::{LEADER, NodeToken, PLAN, PREFIX, Plan, View};
 use super::node::NodeSettings;
-use super::standing::{Grant, Standing};
+use super::standing::{Grant, Grants, Standing};
 use crate::log::Catalogue;
 use crate::observe::{count_lost_lease, count_rebalance, show_cluster};
 use crate::service::Env;
@@ -39,7 +39,7 @@ pub(crate) trait Abilities: Send + Sync {
 /// This node's membership, as the engine holds it.
 pub(crate) struct Membership {
     pub(crate) settings: NodeSettings,
-    grants: watch::Sender<Option<Grant>>,
+    grants: Arc<Grants>,
     /// Something changed that others should know.
     changed: Notify,
     leaving: AtomicBool,
@@ -50,7 +50,7 @@ impl Membership {
     pub(crate) fn new(settings: NodeSettings) -> Arc<Self> {
         Arc::new(Self {
             settings,
-            grants: watch::Sender::new(None),
+            grants: Arc::default(),
             changed: Notify::new(),
             leaving: AtomicBool::new(false),
             node: Mutex::new(None),
@@ -58,7 +58,7 @@ impl Membership {
     }
 
     pub(crate) fn standing(&self) -> Standing {
-        Standing::Member(self.grants.subscribe())
+        Standing::Member(Arc::clone(&self.grants))
     }
 
     /// What can run here has changed.
@@ -79,7 +79,7 @@ impl Membership {
 
     /// Tells the others that this node is gone, once it owns nothing any more: they need not wait for its lease to end.
     pub(crate) async fn depart(&self, documents: &dyn Documents) -> Result<()> {
-        self.grants.send_replace(None);
+        self.grants.set(None);
         let Some(node) = self.node.lock().take() else { return Ok(()) };
         let mut left = DEPART_TRIES;
         loop {
@@ -149,7 +149,7 @@ impl Keeper {
     }
 
     fn drop_all(&self) {
-        self.membership.grants.send_replace(None);
+        self.membership.grants.set(None);
         self.seats.rest();
     }
 
@@ -304,7 +304,7 @@ impl Keeper {
         let now = self.env.steady();
         let until = deadline.min(now.after(self.membership.settings.lease / 2));
         let grant = (now < until).then_some(Grant { node: life.own.node, until });
-        self.membership.grants.send_replace(grant);
+        self.membership.grants.set(grant);
     }
 }
 

@@ -2,8 +2,11 @@
 //!
 //! It only saves work that would be refused (rule F4): whatever matters is decided by the fence of each commit.
 
+use std::sync::Arc;
+
 use laneway_core::Steady;
-use tokio::sync::watch;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use super::documents::NodeToken;
 use crate::service::Env;
@@ -21,13 +24,28 @@ impl Grant {
     const FOR_EVER: Self = Self { node: NodeToken(0), until: Steady(u64::MAX) };
 }
 
+/// The lease of this node as its seats see it. They are told of a change in the order in which they began to wait, so
+/// that a simulation can be repeated.
+#[derive(Debug, Default)]
+pub(crate) struct Grants {
+    now: Mutex<Option<Grant>>,
+    changed: Notify,
+}
+
+impl Grants {
+    pub(super) fn set(&self, grant: Option<Grant>) {
+        *self.now.lock() = grant;
+        self.changed.notify_waiters();
+    }
+}
+
 /// How this node stands. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) enum Standing {
     /// Nobody else can open the store.
     Alone,
     /// One of several nodes: nothing while it has no lease.
-    Member(watch::Receiver<Option<Grant>>),
+    Member(Arc<Grants>),
 }
 
 impl Standing {
@@ -35,7 +53,7 @@ impl Standing {
     pub(crate) fn grant(&self, now: Steady) -> Option<Grant> {
         match self {
             Self::Alone => Some(Grant::FOR_EVER),
-            Self::Member(grants) => grants.borrow().filter(|grant| now < grant.until),
+            Self::Member(grants) => grants.now.lock().filter(|grant| now < grant.until),
         }
     }
 
@@ -44,15 +62,13 @@ impl Standing {
         let Self::Member(grants) = self else {
             return Grant::FOR_EVER;
         };
-        let mut grants = grants.clone();
         loop {
-            if let Some(grant) = grants.borrow_and_update().filter(|grant| env.steady() < grant.until) {
+            // Made before the lease is looked at, so that nothing between the two is missed.
+            let changed = grants.changed.notified();
+            if let Some(grant) = self.grant(env.steady()) {
                 return grant;
             }
-            if grants.changed().await.is_err() {
-                // The engine has come to its end: nobody is waiting for this any more.
-                std::future::pending::<()>().await;
-            }
+            changed.await;
         }
     }
 }

@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::store::{Append, LaneSelect, LaneView, Lanes, Owner, Progress, Query, Resume, Rows, Seize};
-use laneway_core::{
-    BlockKind, Nonce, Partition, Result, Seat as SeatId, Steady, StoreError, StreamInfo, Topic,
-};
+use laneway_core::{BlockKind, Nonce, Partition, Result, Seat as SeatId, StoreError, StreamInfo, Topic};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::carry::Ground;
@@ -23,8 +22,6 @@ use crate::service::{contained, hint};
 
 /// Wait before a seat that was lost, or could not be had, is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
-/// Longer than any call of ours can be under way.
-const UNSURE_FOR: Duration = Duration::from_secs(60);
 /// Records read in one page.
 const PAGE: usize = 1_000;
 
@@ -37,33 +34,51 @@ pub(crate) async fn own(
     names: Names,
     mut order: watch::Receiver<Order>,
 ) {
-    // The record may name this node although it does not hold the seat: nobody else could take it then.
-    let mut unsure_until = None;
+    // What was asked of the store last, until it is known that the seat is not in our name.
+    let asked = Mutex::new(None);
     loop {
-        if next_order(&ground, seat, &mut order, &mut unsure_until).await != Some(Order::Run) {
-            if unsure_until.is_some() {
-                give_up(&ground, seat).await;
+        let in_doubt = asked.lock().clone().filter(|_| *order.borrow() == Order::Rest);
+        if let Some(doubt) = in_doubt {
+            let letting_go = let_go(&ground, seat, &doubt);
+            if unless(order.clone(), |order| order != Order::Rest, letting_go).await.is_some() {
+                *asked.lock() = None;
+                announce(&ground, seat).await;
+            }
+        }
+        // Without an engine nobody could ever tell it to run again.
+        let Ok(order_now) = order.wait_for(|order| *order != Order::Rest).await.map(|order| *order) else {
+            return;
+        };
+        if order_now != Order::Run {
+            // The node may live on without this processor.
+            let doubt = asked.lock().take();
+            if let Some(doubt) = doubt {
+                let in_time = ground.env.sleep(TRY_AGAIN);
+                tokio::select! {
+                    biased;
+                    () = let_go(&ground, seat, &doubt) => announce(&ground, seat).await,
+                    () = in_time => {}
+                }
             }
             return;
         }
-        unsure_until = Some(ground.env.steady().after(UNSURE_FOR));
         let ownership = async {
-            let taking = take(&ground, seat, &settings, &stream, names.clone());
+            let taking = take(&ground, seat, &settings, &stream, names.clone(), &asked);
             // Nothing runs yet: whoever wants it to end need not wait for a store that does not answer.
             match unless(order.clone(), |order| order != Order::Run, taking).await {
                 Some(Ok(owned)) => run(Arc::clone(&ground), owned, order.clone()).await,
                 Some(Err(error)) => Ended::Lost(error),
-                None => Ended::Drained,
+                None => Ended::Restart,
             }
         };
         let ended = Box::pin(contained("seat", ownership)).await.unwrap_or_else(Ended::Faulty);
         match ended {
             Ended::Drained => {
-                announce(&ground, seat).await;
-                // Unless it was told to stop at once, its last commit said that it is nobody's.
+                // One that was told to stop at once did not say in a last commit that the seat is nobody's.
                 if *order.borrow() != Order::Stop {
-                    unsure_until = None;
+                    *asked.lock() = None;
                 }
+                announce(&ground, seat).await;
                 continue;
             }
             Ended::HeldUp => {
@@ -104,31 +119,13 @@ pub(crate) async fn own(
     }
 }
 
-/// Waits while the seat is to rest. As long as a call for it may still be under way, it is looked whether the seat came to
-/// this node after all, and then it is let go: whoever is to have it waits for a living owner. Answers nothing when there is no
-/// engine any more.
-async fn next_order(
-    ground: &Ground,
-    seat: SeatId,
-    order: &mut watch::Receiver<Order>,
-    unsure_until: &mut Option<Steady>,
-) -> Option<Order> {
-    while let Some(until) = *unsure_until {
-        order.has_changed().ok()?;
-        if *order.borrow() != Order::Rest {
-            return Some(*order.borrow());
-        }
-        give_up(ground, seat).await;
-        if ground.env.steady() >= until {
-            *unsure_until = None;
-        }
-        tokio::select! {
-            biased;
-            _ = order.changed() => {}
-            () = ground.env.sleep(TRY_AGAIN) => {}
-        }
-    }
-    order.wait_for(|order| *order != Order::Rest).await.map(|order| *order).ok()
+/// A seizure that was sent.
+#[derive(Debug, Clone)]
+struct Asked {
+    /// Whom it names.
+    node: Bytes,
+    /// From whom it takes the seat.
+    expect: Option<Owner>,
 }
 
 /// Does something, unless an order of this kind comes first.
@@ -173,12 +170,13 @@ async fn take(
     settings: &Arc<ProcessorSettings>,
     stream: &StreamInfo,
     names: Names,
+    asked: &Mutex<Option<Asked>>,
 ) -> Result<Seat> {
-    let resume = seize(ground, id).await?;
+    let resume = seize(ground, id, asked).await?;
     tracing::debug!(seat = %id, term = %resume.progress.fence.term, "a seat was taken");
     let was_clean = resume.progress.clean;
     let (records, ahead) = records(ground, id).await?;
-    let mut seat = Seat::new(id, Arc::clone(settings), stream, names, resume, records)?;
+    let mut seat = Seat::new(id, Arc::clone(settings), stream, names, resume, records);
     if ground.demand.is_some() {
         seat.serve_workers();
     }
@@ -200,13 +198,15 @@ async fn take(
 }
 
 /// Takes the seat as soon as this node has a lease and nobody who lives owns it.
-async fn seize(ground: &Ground, seat: SeatId) -> Result<Resume> {
+async fn seize(ground: &Ground, seat: SeatId, asked: &Mutex<Option<Asked>>) -> Result<Resume> {
     let mut seen = 0;
     loop {
         let node = ground.standing.granted(&ground.env).await.node;
         let progress = progress_of(ground, seat).await?;
         if is_free(ground, &progress, node).await? {
-            return seize_as(ground, seat, &progress, node.bytes()).await;
+            let node = node.bytes();
+            *asked.lock() = Some(Asked { node: node.clone(), expect: owner_of(&progress) });
+            return seize_as(ground, seat, &progress, node).await;
         }
         // Its owner is about to hand it over, or its lease about to end.
         tokio::select! {
@@ -218,9 +218,7 @@ async fn seize(ground: &Ground, seat: SeatId) -> Result<Resume> {
 }
 
 async fn seize_as(ground: &Ground, seat: SeatId, from: &Progress, node: Bytes) -> Result<Resume> {
-    let nonce = ground.env.nonce();
-    let nobody = from.fence.term.0 == 0 && from.fence.nonce == Nonce(0);
-    let expect = (!nobody).then_some(Owner { term: from.fence.term, nonce: from.fence.nonce });
+    let (nonce, expect) = (ground.env.nonce(), owner_of(from));
     loop {
         let incarnation = ground.store.about().incarnation;
         let seize = Seize { seat, incarnation, expect: expect.clone(), nonce, node: node.clone() };
@@ -243,27 +241,37 @@ async fn is_free(ground: &Ground, progress: &Progress, node: NodeToken) -> Resul
     }
 }
 
-/// Lets go of a seat that names this node and could not be handed over in good order: it is taken from ourselves for nobody, so that
-/// whatever still runs here is fenced, and the next owner need not wait for our lease to end.
-async fn give_up(ground: &Ground, seat: SeatId) {
-    let Standing::Member(_) = &ground.standing else { return };
-    let given_up = async {
-        let progress = progress_of(ground, seat).await?;
-        let ours = ground.standing.grant(ground.env.steady()).map(|grant| grant.node.bytes());
-        if ours == Some(progress.node.clone()) && !progress.clean {
-            seize_as(ground, seat, &progress, Bytes::new()).await?;
-            announce(ground, seat).await;
-        }
-        Ok::<(), StoreError>(())
-    };
-    let given_up = tokio::select! {
-        biased;
-        given_up = given_up => given_up.map_err(|error| error.to_string()),
-        () = ground.env.sleep(TRY_AGAIN) => Err("the store did not answer in time".to_owned()),
-    };
-    if let Err(error) = given_up {
-        tracing::warn!(%seat, error, "a seat could not be given up: it is free when this node's lease ends");
+/// Lets go of a seat that was not handed over in good order, or that may be in our name without our knowledge: a seizure
+/// whose answer was lost, or that nobody waited for, may have had its effect or may still have it. As long as the
+/// node lives nobody else would take the seat. So it is taken for nobody: from ourselves, which fences whatever still
+/// runs here, or from the owner that the seizure expects, so that it can have no effect any more.
+async fn let_go(ground: &Ground, seat: SeatId, doubt: &Asked) {
+    if matches!(ground.standing, Standing::Alone) {
+        return;
     }
+    loop {
+        let given_up = async {
+            let progress = progress_of(ground, seat).await?;
+            if progress.node == doubt.node || owner_of(&progress) == doubt.expect {
+                seize_as(ground, seat, &progress, Bytes::new()).await?;
+            }
+            Ok::<(), StoreError>(())
+        };
+        match given_up.await {
+            Ok(()) | Err(StoreError::NotFound { .. }) => return,
+            Err(error) => {
+                tracing::warn!(%seat, %error, "a seat could not be given up and is tried again");
+            }
+        }
+        ground.env.sleep(TRY_AGAIN).await;
+    }
+}
+
+/// Whom a seizure must expect; nothing when the seat never had an owner.
+fn owner_of(progress: &Progress) -> Option<Owner> {
+    let fence = progress.fence;
+    let nobody = fence.term.0 == 0 && fence.nonce == Nonce(0);
+    (!nobody).then_some(Owner { term: fence.term, nonce: fence.nonce })
 }
 
 /// Whoever is to have the seat need not wait until it looks.

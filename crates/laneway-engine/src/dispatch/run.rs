@@ -226,8 +226,14 @@ impl Loop {
             let order_now = *order.borrow();
             match order_now {
                 Order::Stop => return Ended::Drained,
-                Order::Drain => self.seat.drain(),
-                Order::Rest if self.rest(now.steady) => return Ended::HeldUp,
+                Order::Drain => {
+                    // Whoever drains says how long runs may take.
+                    self.rest_by = None;
+                    self.seat.drain();
+                }
+                // One that has begun to hand over does so to the end, whoever is to have the seat by now.
+                Order::Run if self.rest_by.is_none() => {}
+                Order::Rest | Order::Run if self.rest(now.steady) => return Ended::HeldUp,
                 Order::Rest | Order::Run => {}
             }
             self.act(now);

@@ -2,8 +2,9 @@
 //!
 //! Everything else takes an [`Env`]; the simulator hands in a seeded one on paused time.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use laneway_core::{Clock, CommitId, Nonce, Steady, SystemClock, Timestamp, TokenId};
@@ -31,6 +32,10 @@ pub struct Mortal(Arc<Mutex<Tasks>>);
 #[derive(Debug, Default)]
 struct Tasks {
     dead: bool,
+    /// None of them goes on for now.
+    frozen: bool,
+    /// Those that would have gone on since.
+    waiting: Vec<Waker>,
     living: Vec<tokio::task::AbortHandle>,
     /// Those that have ended by themselves are looked for when there are so many.
     sweep_at: usize,
@@ -134,10 +139,9 @@ impl Env {
         &self,
         task: impl Future<Output = A> + Send + 'static,
     ) -> tokio::task::JoinHandle<A> {
-        let handle = tokio::spawn(task);
-        if let Some(mortal) = &self.mortal {
-            mortal.count(handle.abort_handle());
-        }
+        let Some(mortal) = &self.mortal else { return tokio::spawn(task) };
+        let handle = tokio::spawn(mortal.unless_frozen(task));
+        mortal.count(handle.abort_handle());
         handle
     }
 }
@@ -153,7 +157,36 @@ impl Mortal {
     /// Starts a task that dies with the others.
     #[expect(clippy::disallowed_methods, reason = "the engine's seam to tasks")]
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.count(tokio::spawn(task).abort_handle());
+        self.count(tokio::spawn(self.unless_frozen(task)).abort_handle());
+    }
+
+    /// Stops every task where it is, as a process is stopped: time goes on, and its timers come late.
+    pub fn freeze(&self) {
+        self.0.lock().frozen = true;
+    }
+
+    /// Lets every task go on.
+    pub fn thaw(&self) {
+        let waiting = {
+            let mut tasks = self.0.lock();
+            tasks.frozen = false;
+            std::mem::take(&mut tasks.waiting)
+        };
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// The task, which goes on only while nothing is frozen.
+    fn unless_frozen<F: Future>(&self, task: F) -> impl Future<Output = F::Output> + use<F> {
+        let (tasks, mut task) = (Arc::clone(&self.0), Box::pin(task));
+        poll_fn(move |context| {
+            let mut tasks = tasks.lock();
+            if tasks.frozen {
+                tasks.waiting.push(context.waker().clone());
+                return Poll::Pending;
+            }
+            drop(tasks);
+            task.as_mut().poll(context)
+        })
     }
 
     fn count(&self, task: tokio::task::AbortHandle) {

@@ -18,10 +18,12 @@ const SEEDS: u64 = 300;
 const SEEDS_PER_PLANT: u64 = 40;
 /// What the worlds of one run must have simulated together.
 const SIMULATED_MIN: Duration = Duration::from_secs(20 * 3_600);
+/// How much must have gone wrong in them.
+const FAULTS_MIN: u64 = 50_000;
 
 /// What must have happened in the worlds of one run, at least so often: a run in which nobody was ever fenced shows
 /// nothing about fences.
-const SOMETIMES: [(&str, u64); 38] = [
+const SOMETIMES: [(&str, u64); 53] = [
     ("commit", 50_000),
     ("run", 50_000),
     ("event", 30_000),
@@ -60,6 +62,21 @@ const SOMETIMES: [(&str, u64); 38] = [
     ("cancelled", 50),
     ("reset", 10),
     ("claim extended", 50),
+    ("node joined", 1_000),
+    ("node buried", 1_000),
+    ("node departed", 200),
+    ("node cut off", 300),
+    ("node frozen", 200),
+    ("joined again with a new token", 500),
+    ("lease renewed", 20_000),
+    ("lease broken", 50),
+    ("drain wished", 50),
+    ("drain lifted", 50),
+    ("another leader", 500),
+    ("seat moved by plan", 1_000),
+    ("seat taken after a departure", 100),
+    ("seat taken from a buried node", 2_000),
+    ("world with skewed clocks", 50),
 ];
 
 fn open(clock: Arc<dyn Clock>) -> Stores {
@@ -117,6 +134,9 @@ impl Sum {
             "killed by a handler",
             "store stalled",
             "wake-up lost",
+            "node cut off",
+            "node frozen",
+            "lease broken",
         ]
         .map(|what| self.count(what))
         .iter()
@@ -137,7 +157,7 @@ fn sum_of(seeds: std::ops::Range<u64>) -> Sum {
 fn planted_bugs_found() -> Vec<(Plant, Option<(u64, String)>)> {
     let found = Mutex::new(Vec::new());
     seam::on_every_core(0..Plant::ALL.len() as u64, |at| {
-        let plant = Plant::ALL[usize::try_from(at).expect("twelve")];
+        let plant = Plant::ALL[usize::try_from(at).expect("a few")];
         let caught = (1..=SEEDS_PER_PLANT).find_map(|seed| {
             let outcome = world(seed, Some(plant));
             let first = outcome.violations.iter().find(|found| plant.breaks().contains(&found.invariant))?;
@@ -173,6 +193,7 @@ fn worlds_keep_every_promise_and_every_planted_bug_is_caught() {
     let seldom: Vec<_> = SOMETIMES.iter().filter(|(what, least)| sum.count(what) < *least).collect();
     assert!(seldom.is_empty(), "these happened less often than they must: {seldom:?}");
     assert!(sum.simulated >= SIMULATED_MIN, "only {:?} were simulated", sum.simulated);
+    assert!(sum.faults() >= FAULTS_MIN, "only {} faults", sum.faults());
 }
 
 #[test]
@@ -198,8 +219,8 @@ fn same_seed_gives_the_same_history() {
 fn replay() {
     let from = seam::number_from("LANEWAY_SIM_SEED").unwrap_or(1);
     let count = seam::number_from("LANEWAY_SIM_COUNT");
-    let plant =
-        seam::number_from("LANEWAY_SIM_PLANT").map(|at| Plant::ALL[usize::try_from(at).expect("below 12")]);
+    let plant = seam::number_from("LANEWAY_SIM_PLANT")
+        .map(|at| Plant::ALL[usize::try_from(at).expect("a small number")]);
     if let Some(count) = count {
         seam::on_every_core(from..from.saturating_add(count), |seed| {
             let outcome = world(seed, plant);

@@ -9,12 +9,21 @@ use laneway_engine::service::{Mortal, TokioClock};
 use tokio::sync::Notify;
 
 use super::record::{Log, Record};
+use crate::seam;
 
 /// One reading of the time as it really is in a world.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrueNow {
     pub(crate) steady: Steady,
     pub(crate) calendar: Timestamp,
+}
+
+impl TrueNow {
+    /// The time as a machine reads it whose clocks are off.
+    pub(crate) fn read_with(self, skew: Skew) -> Self {
+        let steady = self.steady.0 + self.steady.0 * skew.fast / 1_000_000;
+        Self { steady: Steady(steady), calendar: Timestamp(self.calendar.0 + skew.ahead) }
+    }
 }
 
 /// Simulated time. It may be read wrongly, for the bug that reads the clock of whichever machine asks.
@@ -74,19 +83,75 @@ impl Clock for SimClock {
     }
 }
 
+/// The clocks of the machine at one place: its wall clock is off, and its steady clock drifts.
+#[derive(Debug)]
+pub(crate) struct NodeClock {
+    world: Arc<SimClock>,
+    skew: Skew,
+    /// Microseconds that the steady clock did not count, for the bug of one that stands still while the machine sleeps.
+    missed: AtomicU64,
+}
+
+/// How the clocks of a machine go wrong.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Skew {
+    /// Microseconds by which the wall clock is ahead of the store's.
+    pub(crate) ahead: u64,
+    /// Millionths by which the steady clock is too fast.
+    pub(crate) fast: u64,
+}
+
+impl NodeClock {
+    pub(crate) fn new(world: Arc<SimClock>, skew: Skew) -> Arc<Self> {
+        Arc::new(Self { world, skew, missed: AtomicU64::new(0) })
+    }
+
+    /// So much time passed and the steady clock did not count it.
+    pub(crate) fn miss(&self, length: Duration) {
+        self.missed.fetch_add(u64::try_from(length.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+impl Clock for NodeClock {
+    fn calendar(&self) -> Timestamp {
+        let (steady, calendar) = (Steady(0), self.world.calendar());
+        TrueNow { steady, calendar }.read_with(self.skew).calendar
+    }
+
+    fn steady(&self) -> Steady {
+        let (steady, calendar) = (self.world.steady(), Timestamp(0));
+        let read = TrueNow { steady, calendar }.read_with(self.skew).steady;
+        Steady(read.0 - self.missed.load(Ordering::Relaxed))
+    }
+
+    fn epoch(&self) -> u128 {
+        self.world.epoch()
+    }
+}
+
 /// One life of the process.
 pub(crate) struct Life {
     pub(crate) number: u32,
     tasks: Mortal,
+    clock: Arc<NodeClock>,
+    /// The steady clock stands still while this life is frozen.
+    sleeps: bool,
     log: Arc<Log>,
     dead: AtomicBool,
     died: Notify,
 }
 
 impl Life {
-    pub(crate) fn new(number: u32, tasks: Mortal, log: Arc<Log>) -> Arc<Self> {
-        log.push(Record::Began { life: number });
-        Arc::new(Self { number, tasks, log, dead: AtomicBool::new(false), died: Notify::new() })
+    pub(crate) fn new(
+        number: u32,
+        tasks: Mortal,
+        clock: Arc<NodeClock>,
+        log: Arc<Log>,
+        sleeps: bool,
+    ) -> Arc<Self> {
+        log.push(Record::Began { life: number, skew: clock.skew });
+        let (dead, died) = (AtomicBool::new(false), Notify::new());
+        Arc::new(Self { number, tasks, clock, sleeps, log, dead, died })
     }
 
     /// Ends everything of this life at once. Whoever calls it from a task of this life must then wait for ever.
@@ -96,6 +161,19 @@ impl Life {
             self.tasks.die();
             self.died.notify_one();
         }
+    }
+
+    /// Nothing of this life goes on for so long, while time does.
+    pub(crate) fn freeze(&self, length: Duration) {
+        self.tasks.freeze();
+        let (tasks, clock, sleeps) = (self.tasks.clone(), Arc::clone(&self.clock), self.sleeps);
+        drop(seam::spawn(async move {
+            seam::pass(length).await;
+            if sleeps {
+                clock.miss(length);
+            }
+            tasks.thaw();
+        }));
     }
 
     pub(crate) fn is_dead(&self) -> bool {

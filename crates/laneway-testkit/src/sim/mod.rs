@@ -1,4 +1,5 @@
-//! The shipped engine on simulated time, on a store behind a bad network, in a process that dies again and again.
+//! The shipped engine on simulated time, on a store behind a bad network, in one to three processes that die again and
+//! again.
 //!
 //! One seed is one world: it draws the options, the workload, the faults and the order in which everything happens, and
 //! the same seed gives the same history. A safety phase with faults is followed by a calm one in which everything must
@@ -6,12 +7,13 @@
 //! simulated and what is not is in `docs/design/simulation.md`.
 //!
 //! Reading order: `world` (how a run goes), `options` (what is drawn), `node` (one life of the engine, and those who use
-//! it), `net` (what happens to calls), `record` and `judge` (what is written down, and what must hold), `plant` (the
-//! twelve bugs that must be found).
+//! it), `incident` (what happens to nodes), `net` (what happens to calls), `record` and `judge` (what is written down, and what must hold), `plant` (the
+//! bugs that must be found).
 
 mod bell;
 mod clients;
 mod handler;
+mod incident;
 mod judge;
 mod life;
 mod net;
@@ -20,6 +22,7 @@ mod operator;
 mod options;
 mod plan;
 mod plant;
+mod plant_documents;
 mod record;
 mod world;
 

@@ -14,12 +14,14 @@ use laneway_core::store::{
     About, Accepted, Append, Appended, Commit, Committed, Define, Defined, JobState, JobView, Jobs, LaneView,
     Lanes, Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
 };
-use laneway_core::{Capabilities, Document, Documents, Result, Store, StoreError, Timestamp, Topic, Wakeups};
+use laneway_core::{
+    Capabilities, Document, Documents, Result, Steady, Store, StoreError, Timestamp, Topic, Wakeups,
+};
 use laneway_engine::Stores;
 use parking_lot::Mutex;
 
 use super::life::Life;
-use super::record::{By, Record, Refused};
+use super::record::{By, Change, Record, Refused};
 use super::world::World;
 use crate::seam;
 
@@ -30,6 +32,8 @@ pub(crate) struct Net {
     below: Stores,
     rng: Mutex<Rng>,
     calls: AtomicU64,
+    /// Until when nothing of this process arrives anywhere.
+    cut_until: Mutex<Steady>,
 }
 
 /// What happens to one call.
@@ -64,11 +68,36 @@ type Acting<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
 /// How long a sender waits for an answer that does not come.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How long a call waits on the way at most, when its sender is cut off.
+const HELD_MAX: Duration = Duration::from_secs(20);
 
 impl Net {
     pub(crate) fn new(world: Arc<World>, life: Arc<Life>, below: Stores, seed: u64) -> Arc<Self> {
         let rng = Mutex::new(Rng::with_seed(seed));
-        Arc::new(Self { world, life, below, rng, calls: AtomicU64::new(0) })
+        let cut_until = Mutex::new(Steady(0));
+        Arc::new(Self { world, life, below, rng, calls: AtomicU64::new(0), cut_until })
+    }
+
+    /// Cuts the process off from its store until then.
+    pub(crate) fn cut_off(&self, until: Steady) {
+        *self.cut_until.lock() = until;
+    }
+
+    /// How long it is still cut off.
+    fn cut_for(&self) -> Duration {
+        if self.world.is_calm() {
+            return Duration::ZERO;
+        }
+        self.cut_until.lock().since(self.world.clock.true_now().steady)
+    }
+
+    /// What happens to a call of a process that is cut off: it is lost, or waits on the way until it gets through.
+    fn fate_when_cut(&self, kind: Kind, cut_for: Duration) -> Fate {
+        match (self.rng.lock().u8(0..4), kind) {
+            (0, _) => Fate::Passes { before: cut_for, after: Duration::ZERO },
+            (1, Kind::Writes) => Fate::Late(cut_for.min(HELD_MAX)),
+            _ => Fate::LostBefore,
+        }
     }
 
     fn fate(&self, kind: Kind) -> Fate {
@@ -115,10 +144,11 @@ impl Net {
         kind: Kind,
         act: impl FnOnce(By) -> Acting<T> + Send,
     ) -> Result<T> {
-        let mut by =
-            By { life: self.life.number, call: self.calls.fetch_add(1, Ordering::Relaxed), late: false };
+        let (life, call) = (self.life.number, self.calls.fetch_add(1, Ordering::Relaxed));
+        let mut by = By { life, call, sent_at: self.world.clock.true_now().steady, late: false };
         self.world.stalled().await;
-        let fate = self.fate(kind);
+        let cut_for = self.cut_for();
+        let fate = if cut_for.is_zero() { self.fate(kind) } else { self.fate_when_cut(kind, cut_for) };
         let fault = |what| self.world.log.push(Record::Fault { by, call: name, what });
         let unknown = || Err(StoreError::Unknown { action: name, source: "nobody answered".into() });
         match fate {
@@ -336,6 +366,14 @@ impl Store for Net {
     }
 }
 
+/// Writes down what was asked of a document, if it says who owns what.
+fn record_document<T>(world: &World, by: By, name: String, change: Change, answer: &Result<T>) {
+    if name.starts_with("cluster/") {
+        let answer = answer.as_ref().map(|_| ()).map_err(Refused::from);
+        world.log.push(Record::Document { by, name, change, answer });
+    }
+}
+
 #[async_trait]
 impl Documents for Net {
     async fn get(&self, name: &str) -> Result<Option<Document>> {
@@ -344,13 +382,30 @@ impl Documents for Net {
     }
 
     async fn put(&self, name: &str, expect: Option<u64>, bytes: Bytes) -> Result<u64> {
-        let name = name.to_owned();
-        plainly!(self, documents.put(&name, expect, bytes), Kind::Writes)
+        let (name, documents, world) =
+            (name.to_owned(), Arc::clone(&self.below.documents), Arc::clone(&self.world));
+        let change = if expect.is_some() { Change::Replace } else { Change::Create };
+        let act = move |by: By| -> Acting<u64> {
+            Box::pin(async move {
+                let answer = documents.put(&name, expect, bytes).await;
+                record_document(&world, by, name, change, &answer);
+                answer
+            })
+        };
+        self.call("put", Kind::Writes, act).await
     }
 
     async fn delete(&self, name: &str, expect: u64) -> Result<()> {
-        let name = name.to_owned();
-        plainly!(self, documents.delete(&name, expect), Kind::Writes)
+        let (name, documents, world) =
+            (name.to_owned(), Arc::clone(&self.below.documents), Arc::clone(&self.world));
+        let act = move |by: By| -> Acting<()> {
+            Box::pin(async move {
+                let answer = documents.delete(&name, expect).await;
+                record_document(&world, by, name, Change::Delete, &answer);
+                answer
+            })
+        };
+        self.call("delete", Kind::Writes, act).await
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<Document>> {
@@ -385,7 +440,8 @@ impl Wakeups for Net {
 
 impl Net {
     fn is_deaf(&self) -> bool {
-        let deaf = !self.world.is_calm() && self.rng.lock().u32(0..100) < self.world.options.deaf;
+        let lost = || self.rng.lock().u32(0..100) < self.world.options.deaf;
+        let deaf = !self.world.is_calm() && (lost() || !self.cut_for().is_zero());
         if deaf {
             self.world.log.judge(|judge| judge.hit("wake-up lost"));
         }

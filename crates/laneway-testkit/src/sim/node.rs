@@ -11,7 +11,7 @@ use laneway_engine::upkeep::schedule::{CatchUp, Firing, Overlap, Schedule, Spec}
 use laneway_engine::{Engine, Env, Stores};
 use parking_lot::Mutex;
 
-use super::life::Life;
+use super::life::{Life, NodeClock};
 use super::net::Net;
 use super::options::{PROCESSORS, STREAMS};
 use super::record::Record;
@@ -21,6 +21,7 @@ use super::{clients, handler, operator};
 /// A process that runs the engine.
 pub(crate) struct Node {
     pub(crate) life: Arc<Life>,
+    pub(crate) net: Arc<Net>,
     engine: Arc<Mutex<Option<Engine>>>,
 }
 
@@ -47,15 +48,22 @@ impl Here {
 }
 
 impl Node {
-    /// Starts a process. It may die at any time, also while it starts.
-    pub(crate) async fn begin(world: Arc<World>, number: u32) -> Self {
+    /// Starts a process at a place. It may die at any time, also while it starts.
+    pub(crate) async fn begin(world: Arc<World>, place: u32, number: u32) -> Self {
         let seed = world.chance(u64::from(number) << 32).u64(..);
-        let (env, mortal) = Env::mortal(world.clock.clone(), seed);
-        let life = Life::new(number, mortal, Arc::clone(&world.log));
+        let clock = NodeClock::new(Arc::clone(&world.clock), world.options.skew(place));
+        let (env, mortal) = Env::mortal(clock.clone(), seed);
+        let sleeps = world.clock_sleeps();
+        let life = Life::new(number, mortal, clock, Arc::clone(&world.log), sleeps);
         let net = Net::new(Arc::clone(&world), Arc::clone(&life), world.below.clone(), seed ^ 1);
-        let stores = Stores { store: net.clone(), documents: net.clone(), wakeups: net };
+        let stores = Stores { store: net.clone(), documents: net.clone(), wakeups: net.clone() };
+        let engine = if world.options.is_cluster() {
+            Engine::in_cluster(stores, env, world.options.node(place)).expect("settings within their limits")
+        } else {
+            Engine::new(stores, env)
+        };
+        let here = Here { world, life: Arc::clone(&life), engine };
         let engine = Arc::new(Mutex::new(None));
-        let here = Here { world, life: Arc::clone(&life), engine: Engine::new(stores, env) };
         let started = Arc::clone(&engine);
         life.spawn(async move {
             match start(&here).await {
@@ -71,7 +79,12 @@ impl Node {
                 }
             }
         });
-        Self { life, engine }
+        Self { life, net, engine }
+    }
+
+    /// Its engine, if it has started and is not about to end.
+    pub(crate) fn engine(&self) -> Option<Engine> {
+        self.engine.lock().clone()
     }
 
     /// Stops in good order, if it has started.

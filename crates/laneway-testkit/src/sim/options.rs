@@ -5,14 +5,22 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use laneway_core::{Mode, StreamSettings};
+use laneway_engine::cluster::NodeSettings;
 use laneway_engine::handler::{OnFailure, Policy};
 use laneway_engine::{Batch, ProcessorSettings};
+
+use super::life::Skew;
 
 /// The streams of every world.
 pub(crate) const STREAMS: [&str; 4] = ["orders", "objects", "out", "errands"];
 /// The processors of every world, with their streams. The last one is worked by remote workers.
 pub(crate) const PROCESSORS: [(&str, &str); 5] =
     [("charge", "orders"), ("audit", "orders"), ("sync", "objects"), ("ship", "out"), ("remote", "errands")];
+
+/// Microseconds that one wall clock is ahead of another at most.
+const AHEAD_MAX: u64 = 5_000_000;
+/// Millionths that one steady clock is faster than another at most: each may be off by half of it.
+const FAST_MAX: u64 = 400;
 
 /// What one world is like.
 #[derive(Clone, Debug)]
@@ -35,6 +43,12 @@ pub struct Options {
     pub(crate) killers: u32,
     /// Whether processors are reset now and then.
     pub(crate) resets: bool,
+    /// How many nodes there are. One alone knows nothing of clusters.
+    pub(crate) nodes: u32,
+    /// How long a node of several is believed to live after it was last heard of.
+    pub(crate) lease: Duration,
+    /// How the clocks of each machine go wrong.
+    skews: [Skew; 3],
 }
 
 impl Options {
@@ -46,7 +60,7 @@ impl Options {
         let processors =
             failures.into_iter().enumerate().map(|(at, on_failure)| processor(rng, at, on_failure));
         let processors = processors.collect();
-        Self {
+        let drawn = Self {
             partitions: [1 + rng.u32(0..3), 1 + rng.u32(0..2), 1 + rng.u32(0..2), 1],
             processors,
             faults: pick(rng, &[0, 500, 2_000, 5_000]),
@@ -57,7 +71,41 @@ impl Options {
             append_every: Duration::from_millis(pick(rng, &[400, 800, 2_000])),
             killers: pick(rng, &[0, 0, 3, 10]),
             resets: rng.u8(0..4) == 0,
-        }
+            nodes: 1,
+            lease: Duration::ZERO,
+            skews: [Skew::default(); 3],
+        };
+        // Drawn last, so that a world of one node is what its seed always drew.
+        let nodes = pick(rng, &[1, 2, 3, 3]);
+        let lease = Duration::from_secs(pick(rng, &[2, 5, 10]));
+        // All nodes together do as much as one.
+        let append_every = drawn.append_every * nodes;
+        let skewed = nodes > 1 && rng.bool();
+        let skews = [0, 1, 2].map(|_| {
+            let skew = Skew { ahead: rng.u64(0..AHEAD_MAX), fast: rng.u64(0..FAST_MAX) };
+            if skewed { skew } else { Skew::default() }
+        });
+        Self { nodes, lease, append_every, skews, ..drawn }
+    }
+
+    /// Whether the clocks of its machines differ.
+    pub(crate) fn is_skewed(&self) -> bool {
+        self.skews.iter().any(|skew| skew.ahead > 0)
+    }
+
+    /// How the clocks of the machine at a place go wrong.
+    pub(crate) fn skew(&self, place: u32) -> Skew {
+        self.skews[place as usize % self.skews.len()]
+    }
+
+    /// Whether the engines of this world share their store.
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.nodes > 1
+    }
+
+    /// How a node of several takes part.
+    pub(crate) fn node(&self, place: u32) -> NodeSettings {
+        NodeSettings { lease: self.lease, ..NodeSettings::new(node_name(place)) }
     }
 
     pub(crate) fn stream(&self, at: usize) -> StreamSettings {
@@ -66,6 +114,11 @@ impl Options {
         let keep = Duration::from_secs(24 * 3_600);
         StreamSettings { partitions: self.partitions[at], mode, keep, ..StreamSettings::default() }
     }
+}
+
+/// The name of the node at a place, in all its lives.
+pub(crate) fn node_name(place: u32) -> String {
+    format!("node-{place}")
 }
 
 const POLICIES: [OnFailure; 6] = [
@@ -104,10 +157,10 @@ fn processor(rng: &mut Rng, at: usize, on_failure: OnFailure) -> ProcessorSettin
 
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { partitions, faults, deaths, deaf, killers, resets, .. } = self;
+        let Self { partitions, faults, deaths, deaf, killers, resets, nodes, lease, skews, .. } = self;
         write!(
             f,
-            "partitions {partitions:?}, faults {faults} and deaths {deaths} per 100,000 calls, lost wake-ups {deaf} %, \
+            "nodes {nodes} with leases of {lease:?}, {skews:?}, partitions {partitions:?}, faults {faults} and deaths {deaths} per 100,000 calls, lost wake-ups {deaf} %, \
              killers {killers} per 1,000, resets {resets}, incident every {:?}, faulty for {:?}, append every {:?}",
             self.incident_every, self.faulty_for, self.append_every
         )?;

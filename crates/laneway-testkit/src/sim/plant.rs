@@ -1,5 +1,5 @@
-//! The twelve bugs of `reliability.md`, as this design could have them: each is a store, or the layer that makes it
-//! durable, or the clock it reads, with one plausible mistake. What each of them stands for is in
+//! The twelve bugs of `reliability.md` and four of leases, as this design could have them: each is a store, or the layer
+//! that makes it durable, or the clock it reads, with one plausible mistake. Those of documents are in `plant_documents.rs`. What each of them stands for is in
 //! `docs/design/simulation.md`; a simulation that misses one proves nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,11 +47,19 @@ pub enum Plant {
     RetryAfterSyncError,
     /// The end of a job is shown before its commit is accepted.
     ResultBeforeCommit,
+    /// A seat is taken without looking whether its owner lives.
+    TakeFromTheLiving,
+    /// A lease is renewed though its node was buried.
+    RenewTheBuried,
+    /// A node counts its lease by a clock that stands still while the machine sleeps.
+    ClockThatSleeps,
+    /// Leases end by the clock of whoever looks.
+    LocalClockInLeases,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::SkipNonceCheck,
         Self::SkipHeadCheck,
         Self::ReleaseWithoutFence,
@@ -64,6 +72,10 @@ impl Plant {
         Self::TwoStepRelease,
         Self::RetryAfterSyncError,
         Self::ResultBeforeCommit,
+        Self::TakeFromTheLiving,
+        Self::RenewTheBuried,
+        Self::ClockThatSleeps,
+        Self::LocalClockInLeases,
     ];
 
     /// The invariants that this bug breaks: it counts as found only by one of them.
@@ -79,6 +91,9 @@ impl Plant {
             Self::TokenPerNode => &["L1", "O2", "S3"],
             Self::TwoStepRelease => &["S1", "S4", "A1", "O1"],
             Self::ResultBeforeCommit => &["A3"],
+            Self::TakeFromTheLiving => &["S2"],
+            Self::RenewTheBuried => &["F6"],
+            Self::ClockThatSleeps | Self::LocalClockInLeases => &["L3"],
         }
     }
 }
@@ -121,6 +136,15 @@ impl Planted {
             empty: BTreeMap::new(),
         };
         Self { inner, plant, state: Mutex::new(state) }
+    }
+
+    pub(crate) fn is(&self, plant: Plant) -> bool {
+        self.plant == plant
+    }
+
+    /// Chance of below this many.
+    pub(crate) fn below(&self, limit: u64) -> u64 {
+        self.state.lock().rng.u64(0..limit)
     }
 
     /// A new process begins: it may be on another machine.

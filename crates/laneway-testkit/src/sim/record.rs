@@ -3,14 +3,15 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::store::{Append, Appended, Commit, Committed, JobEnd, Receipt, Request, Seize};
-use laneway_core::{Event, EventId, Fence, JobNumber, LaneName, RunFence, Seat, Shard, StoreError};
+use laneway_core::{Event, EventId, Fence, JobNumber, LaneName, RunFence, Seat, Shard, Steady, StoreError};
 use parking_lot::Mutex;
 
 use super::judge::Judge;
-use super::life::SimClock;
+use super::life::{SimClock, Skew};
 
 /// Who made a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub(crate) struct By {
     pub(crate) life: u32,
     /// Which call of that life.
     pub(crate) call: u64,
+    /// When it was sent.
+    pub(crate) sent_at: Steady,
     /// Its sender has given up waiting, or is dead.
     pub(crate) late: bool,
 }
@@ -51,11 +54,22 @@ pub(crate) struct LaneStart {
     pub(crate) state: Option<(u64, Bytes)>,
 }
 
+/// What was to become of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// There was none.
+    Create,
+    /// It was there, at the version that its writer had seen.
+    Replace,
+    Delete,
+}
+
 /// One thing that happened.
 #[derive(Clone, Debug)]
 pub(crate) enum Record {
     Began {
         life: u32,
+        skew: Skew,
     },
     Died {
         life: u32,
@@ -68,7 +82,21 @@ pub(crate) enum Record {
     Drained {
         life: u32,
     },
+    /// Nothing that it sends arrives for so long.
+    CutOff {
+        life: u32,
+        length: Duration,
+    },
+    /// It does nothing for so long, while time goes on.
+    Frozen {
+        life: u32,
+        length: Duration,
+    },
     Calm,
+    /// A node may own something again.
+    Lifted {
+        wish: String,
+    },
     Fault {
         by: By,
         call: &'static str,
@@ -105,6 +133,13 @@ pub(crate) enum Record {
         by: By,
         request: Request,
         answer: Result<u64, Refused>,
+    },
+    /// A document of the cluster was to be changed.
+    Document {
+        by: By,
+        name: String,
+        change: Change,
+        answer: Result<(), Refused>,
     },
     /// Somebody was shown the end of a job.
     EndSeen {
@@ -195,11 +230,16 @@ impl fmt::Display for By {
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Began { life } => write!(f, "life {life} begins"),
+            Self::Began { life, skew: Skew { ahead, fast } } => {
+                write!(f, "life {life} begins, {ahead} us ahead and {fast} ppm fast")
+            }
             Self::Died { life, why } => write!(f, "life {life} ends: {why}"),
             Self::NotStarted { life, error } => write!(f, "life {life} could not start: {error}"),
             Self::Drained { life } => write!(f, "life {life} is drained"),
+            Self::CutOff { life, length } => write!(f, "life {life} is cut off for {length:?}"),
+            Self::Frozen { life, length } => write!(f, "life {life} is frozen for {length:?}"),
             Self::Calm => write!(f, "faults end"),
+            Self::Lifted { wish } => write!(f, "{wish} is lifted"),
             Self::Fault { by, call, what } => write!(f, "{by} {call}: {what}"),
             Self::Append { by, append, answer } => {
                 write!(f, "{by} append {}", append.shard)?;
@@ -226,6 +266,9 @@ impl fmt::Display for Record {
             Self::Commit { by, commit, answer } => write_commit(f, *by, commit, answer),
             Self::Request { by, request, answer } => {
                 write!(f, "{by} request {} {:?} -> {answer:?}", request.seat, request.op)
+            }
+            Self::Document { by, name, change, answer } => {
+                write!(f, "{by} document {name} {change:?} -> {answer:?}")
             }
             Self::EndSeen { by, shard, number, end, result } => {
                 let result = result.as_ref().map(|bytes| shown(bytes));

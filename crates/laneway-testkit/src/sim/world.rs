@@ -1,10 +1,11 @@
-//! How one run goes: lives of the process one after the other while faults last, then calm, then the reckoning.
+//! How one run goes: lives of each node one after the other while faults last, then calm, then the reckoning.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use fastrand::Rng;
+use futures::future::{join_all, select_all};
 use laneway_core::store::{Query, Rows};
 use laneway_core::{Clock, EventId, Partition, Seat, Shard, Steady, StreamInfo, Topic};
 use laneway_engine::Stores;
@@ -16,6 +17,7 @@ use super::life::SimClock;
 use super::node::Node;
 use super::options::{Options, pick};
 use super::plant::{Plant, Planted};
+use super::plant_documents::PlantedDocuments;
 use super::record::{Log, Record};
 use crate::check::Violation;
 use crate::seam;
@@ -63,6 +65,7 @@ pub(crate) struct World {
     pub(crate) bell: Bell,
     plant: Option<Arc<Planted>>,
     calm: AtomicBool,
+    faulty_until: Steady,
     stalled_until: Mutex<Steady>,
     names: AtomicU64,
     lives: AtomicU64,
@@ -75,6 +78,10 @@ pub(crate) struct World {
 const CALM_MAX: Duration = Duration::from_secs(60 * 60);
 /// Longest time that a call can be on its way.
 const TRAVEL_MAX: Duration = Duration::from_secs(25);
+/// Longest time that a call takes whose sender waits for its answer.
+const DELAY_MAX: Duration = Duration::from_secs(3);
+/// A seat has an owner again so long after the lease of the one before has ended.
+const RECOVERY_MAX: Duration = Duration::from_secs(2);
 
 /// Runs one world to its end.
 pub fn run(setup: Setup, open: &OpenStores<'_>) -> Outcome {
@@ -107,10 +114,13 @@ impl World {
         let plant = setup.plant.map(|plant| Arc::new(Planted::new(below.store.clone(), plant, setup.seed)));
         if let Some(planted) = &plant {
             below.store = planted.clone();
+            below.documents =
+                Arc::new(PlantedDocuments::new(below.documents, planted.clone(), options.lease));
         }
         let log = Arc::new(Log::new(clock.clone(), Judge::new(options.clone()), setup.keep_text));
         Arc::new(Self {
             seed: setup.seed,
+            faulty_until: clock.true_now().steady.after(options.faulty_for),
             options,
             clock,
             log,
@@ -142,6 +152,16 @@ impl World {
         )
     }
 
+    /// The moment so much later, or the one in which faults stop.
+    pub(super) fn faulty_for(&self, length: Duration) -> Steady {
+        self.clock.true_now().steady.after(length).min(self.faulty_until)
+    }
+
+    /// The store answers nobody until then.
+    pub(super) fn stall(&self, until: Steady) {
+        *self.stalled_until.lock() = until;
+    }
+
     /// Waits while the store answers nobody.
     pub(crate) async fn stalled(&self) {
         let until = *self.stalled_until.lock();
@@ -151,6 +171,11 @@ impl World {
     /// Whether one of the bugs is planted.
     pub(crate) fn is_planted(&self) -> bool {
         self.plant.is_some()
+    }
+
+    /// Whether steady clocks stand still while their machine does.
+    pub(crate) fn clock_sleeps(&self) -> bool {
+        self.plant.as_ref().is_some_and(|planted| planted.is(Plant::ClockThatSleeps))
     }
 
     /// Writes down what has joined a shard since it was last looked at.
@@ -165,9 +190,35 @@ impl World {
     }
 
     async fn go(self: Arc<Self>) {
-        let mut rng = self.chance(1);
-        let until = self.clock.true_now().steady.after(self.options.faulty_for);
-        let mut node = self.begin().await;
+        let places = (0..self.options.nodes).map(|place| self.lives_at(place));
+        let nodes = join_all(places).await;
+        self.calm.store(true, Ordering::Relaxed);
+        if self.options.is_cluster() {
+            // What is on its way to somebody who waits for it.
+            seam::pass(DELAY_MAX).await;
+        }
+        self.log.push(Record::Calm);
+        self.lift_drains().await;
+        let nodes = self.settle_down(nodes).await;
+        if self.is_broken() {
+            return;
+        }
+        // Whatever is still on its way has arrived after this; then nothing may change any more.
+        seam::pass(TRAVEL_MAX).await;
+        if self.options.is_cluster() {
+            // What arrived last may have ended a lease.
+            seam::pass(self.options.lease + RECOVERY_MAX).await;
+            self.look_for_orphans();
+        }
+        nodes.iter().for_each(|node| node.life.die("the end of the run"));
+        self.reckon().await;
+    }
+
+    /// One life after the other at one place, until faults stop.
+    async fn lives_at(self: &Arc<Self>, place: u32) -> Node {
+        let until = self.faulty_until;
+        let mut rng = self.chance(1 + 10 * u64::from(place));
+        let mut node = self.begin(place).await;
         while self.clock.true_now().steady < until && !self.is_broken() {
             let left = until.since(self.clock.true_now().steady);
             let wait = self.options.incident_every.mul_f64(0.2 + 1.6 * rng.f64()).min(left);
@@ -177,21 +228,12 @@ impl World {
                 () = seam::pass(wait) => false,
             };
             node = if died {
-                self.crashed_and_restarted(&mut rng).await
+                self.crashed_and_restarted(place, &mut rng).await
             } else {
-                self.incident(node, &mut rng).await
+                self.incident(node, place, &mut rng).await
             };
         }
-        self.calm.store(true, Ordering::Relaxed);
-        self.log.push(Record::Calm);
-        node = self.settle_down(node).await;
-        if self.is_broken() {
-            return;
-        }
-        // Whatever is still on its way has arrived after this; then nothing may change any more.
-        seam::pass(TRAVEL_MAX).await;
-        node.life.die("the end of the run");
-        self.reckon().await;
+        node
     }
 
     fn is_broken(&self) -> bool {
@@ -202,85 +244,72 @@ impl World {
         self.log.judge(|judge| !judge.violations().is_empty())
     }
 
-    async fn begin(self: &Arc<Self>) -> Node {
+    pub(super) async fn begin(self: &Arc<Self>, place: u32) -> Node {
         let number = self.lives.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(planted) = &self.plant {
             planted.begins(number, &self.clock);
         }
-        Node::begin(Arc::clone(self), u32::try_from(number).unwrap_or(u32::MAX)).await
+        Node::begin(Arc::clone(self), place, u32::try_from(number).unwrap_or(u32::MAX)).await
     }
 
-    async fn crashed_and_restarted(self: &Arc<Self>, rng: &mut Rng) -> Node {
+    pub(super) async fn crashed_and_restarted(self: &Arc<Self>, place: u32, rng: &mut Rng) -> Node {
         if let Some(planted) = &self.plant {
             planted.crashed();
         }
-        self.restart(rng).await
+        self.restart(place, rng).await
     }
 
-    async fn restart(self: &Arc<Self>, rng: &mut Rng) -> Node {
+    pub(super) async fn restart(self: &Arc<Self>, place: u32, rng: &mut Rng) -> Node {
         let downtime = pick(rng, &[5, 50, 500, 3_000]);
         seam::pass(Duration::from_millis(rng.u64(0..=downtime))).await;
-        self.begin().await
-    }
-
-    /// Something happens that no call brought about.
-    async fn incident(self: &Arc<Self>, node: Node, rng: &mut Rng) -> Node {
-        match rng.u8(0..8) {
-            0 | 1 => {
-                node.life.die("the plug was pulled");
-                self.crashed_and_restarted(rng).await
-            }
-            2 | 3 => {
-                let within = Duration::from_millis(pick(rng, &[100, 2_000, 10_000]));
-                tokio::select! {
-                    biased;
-                    () = node.life.death() => {}
-                    () = node.drain(within) => self.log.push(Record::Drained { life: node.life.number }),
-                }
-                node.life.die("drained");
-                self.restart(rng).await
-            }
-            4 | 5 => {
-                // Somebody believes the process dead and starts another, and the old one goes on for a while.
-                let next = self.begin().await;
-                seam::pass(Duration::from_millis(rng.u64(100..6_000))).await;
-                node.life.die("its successor is there");
-                next
-            }
-            6 => {
-                *self.stalled_until.lock() =
-                    self.clock.true_now().steady.after(Duration::from_millis(rng.u64(100..8_000)));
-                self.log.judge(|judge| judge.hit("store stalled"));
-                node
-            }
-            _ => node,
-        }
+        self.begin(place).await
     }
 
     /// Lets everything come to its end.
-    async fn settle_down(self: &Arc<Self>, mut node: Node) -> Node {
+    async fn settle_down(self: &Arc<Self>, mut nodes: Vec<Node>) -> Vec<Node> {
         let until = self.clock.true_now().steady.after(CALM_MAX);
         let mut rng = self.chance(2);
         loop {
             let died = tokio::select! {
                 biased;
-                () = node.life.death() => true,
-                () = seam::pass(Duration::from_secs(5)) => false,
+                (_, place, _) = select_all(nodes.iter().map(|node| Box::pin(node.life.death()))) => Some(place),
+                () = seam::pass(Duration::from_secs(5)) => None,
             };
-            if died {
-                node = self.crashed_and_restarted(&mut rng).await;
+            if let Some(place) = died {
+                let number = u32::try_from(place).unwrap_or(u32::MAX);
+                nodes[place] = self.crashed_and_restarted(number, &mut rng).await;
                 continue;
+            }
+            if self.options.is_cluster() {
+                self.lift_drains().await;
+                self.look_for_orphans();
             }
             let now = self.clock.true_now();
             let stranded = self.log.judge(|judge| judge.stranded());
             if stranded.is_empty() || self.is_broken() {
-                return node;
+                return nodes;
             }
             if now.steady >= until {
                 self.log.judge(|judge| judge.strand(&stranded));
-                return node;
+                return nodes;
             }
         }
+    }
+
+    /// Every node may own something again. A wish of before may still be on its way.
+    async fn lift_drains(&self) {
+        let documents = &self.below.documents;
+        for wish in documents.list("cluster/drain/").await.unwrap_or_default() {
+            // Nobody else changes it now; if somebody does, it is lifted the next time.
+            drop(documents.delete(&wish.name, wish.version).await);
+            self.log.push(Record::Lifted { wish: wish.name });
+        }
+    }
+
+    /// Once there is calm, a seat is without an owner for a lease and the time to recover at most.
+    fn look_for_orphans(&self) {
+        let now = self.clock.true_now();
+        self.log.judge(|judge| judge.look_for_orphans(now, self.options.lease + RECOVERY_MAX));
     }
 
     /// Compares the store with what must be in it.

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use laneway_core::store::{Emit, JobEnd};
-use laneway_core::{Event, EventId, Key, LaneName, Seat, Shard};
+use laneway_core::{Event, EventId, Key, LaneName, Seat, Shard, Steady};
 
+use super::cluster::ClusterModel;
 use super::runs::Going;
 use super::seats::SeatModel;
 use super::shards::Scheduled;
 use crate::check::Violation;
-use crate::sim::life::TrueNow;
+use crate::sim::life::{Skew, TrueNow};
 use crate::sim::options::Options;
 use crate::sim::record::Record;
 
@@ -48,20 +49,25 @@ pub(crate) struct Judge {
     pub(super) help_for_all: BTreeMap<Seat, u64>,
     /// Events that somebody asked to end.
     pub(super) unwanted: BTreeSet<(Seat, EventId)>,
+    pub(super) cluster: ClusterModel,
 }
 
 /// What is known of one life of the process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lived {
     pub(super) dead: bool,
+    pub(super) died_at: Steady,
+    /// How the clocks of its machine go wrong.
+    pub(super) skew: Skew,
 }
 
 impl Judge {
     pub(crate) fn new(options: Options) -> Self {
+        let skewed = options.is_skewed().then_some(("world with skewed clocks", 1));
         Self {
             options,
             violations: Vec::new(),
-            happened: BTreeMap::new(),
+            happened: skewed.into_iter().collect(),
             lives: BTreeMap::new(),
             calm: false,
             events: BTreeMap::new(),
@@ -80,6 +86,7 @@ impl Judge {
             helped: BTreeSet::new(),
             help_for_all: BTreeMap::new(),
             unwanted: BTreeSet::new(),
+            cluster: ClusterModel::default(),
         }
     }
 
@@ -105,17 +112,31 @@ impl Judge {
     /// Judges one thing that happened.
     pub(crate) fn step(&mut self, now: TrueNow, record: &Record) {
         match record {
-            Record::Began { life } => drop(self.lives.insert(*life, Lived::default())),
-            Record::Died { life, why } => self.died(*life, why),
+            Record::Began { life, skew } => {
+                self.disturb(now);
+                self.lives.insert(*life, Lived { skew: *skew, ..Lived::default() });
+            }
+            Record::Died { life, why } => self.died(now, *life, why),
             Record::NotStarted { .. } => self.hit("could not start"),
             Record::Drained { .. } => self.hit("drained"),
-            Record::Calm => self.calm = true,
+            Record::CutOff { .. } => self.hit("node cut off"),
+            Record::Frozen { .. } => self.hit("node frozen"),
+            Record::Calm => {
+                self.disturb(now);
+                self.calm = true;
+            }
+            Record::Lifted { .. } => self.disturb(now),
             Record::Fault { .. } => self.hit("fault"),
             Record::Append { by, append, answer } => self.append(now, *by, append, answer),
             Record::Acked { append, receipts, .. } => self.acknowledge(append, receipts),
             Record::Joined { shard, events } => self.join(now, *shard, events),
-            Record::Seize { by, seize, answer } => self.seize(*by, seize, answer),
-            Record::Commit { by, commit, answer } => self.commit(*by, commit, answer),
+            Record::Seize { by, seize, answer } => self.seize(now, *by, seize, answer),
+            Record::Commit { by, commit, answer } => self.commit(now, *by, commit, answer),
+            Record::Document { by, name, change, answer } => {
+                if answer.is_ok() {
+                    self.document(now, *by, name, *change);
+                }
+            }
             Record::Request { request, answer, .. } => self.request(request, answer),
             Record::EndSeen { shard, number, end, result, .. } => {
                 self.end_seen(*shard, *number, end, result.as_ref());
@@ -129,8 +150,9 @@ impl Judge {
         }
     }
 
-    fn died(&mut self, life: u32, why: &'static str) {
-        self.lives.entry(life).or_default().dead = true;
+    fn died(&mut self, now: TrueNow, life: u32, why: &'static str) {
+        let lived = self.lives.entry(life).or_default();
+        (lived.dead, lived.died_at) = (true, now.steady);
         self.runs.retain(|_, going| going.life != life || going.remote);
         self.hit(match why {
             "between the effect of a call and its answer" => "crash between effect and answer",

@@ -30,6 +30,11 @@ impl Judge {
         remote: bool,
     ) {
         self.hit(if remote { "remote run" } else { "run" });
+        if !remote {
+            self.check_leased("starts a run", life, seat, now.steady);
+        }
+        // Whoever starts goes by its own clocks.
+        let now = now.read_with(self.lives.get(&life).map(|lived| lived.skew).unwrap_or_default());
         for start in lanes {
             self.check_alone(life, run, seat, start, remote);
             self.check_grant(seat, start);

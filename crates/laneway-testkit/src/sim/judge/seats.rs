@@ -9,12 +9,13 @@ use laneway_core::store::{
     Commit, Committed, JobEnd, JobResult, LaneChange, Owner, Request, RequestOp, SeatStatus, Seize,
 };
 use laneway_core::{
-    Block, CommitId, EventId, Fence, JobNumber, Key, LaneName, LaneRecord, Nonce, Seat, Shard, Term,
+    Block, CommitId, EventId, Fence, JobNumber, Key, LaneName, LaneRecord, Nonce, Seat, Shard, Steady, Term,
     Terminal, Timestamp,
 };
 
 use super::Judge;
 use crate::sim::handler::maker;
+use crate::sim::life::TrueNow;
 use crate::sim::plan::Plan;
 use crate::sim::record::{By, Refused};
 
@@ -24,6 +25,13 @@ pub(super) struct SeatModel {
     pub(super) fence: Option<Fence>,
     /// The life that was granted it last.
     pub(super) owner: u32,
+    /// The node that it was granted to.
+    pub(super) node: Bytes,
+    pub(super) granted_at: Steady,
+    /// Its owner has handed it over.
+    pub(super) clean: bool,
+    /// When it was last granted or handed over.
+    pub(super) changed_at: Steady,
     pub(super) terms: BTreeMap<Term, Nonce>,
     last_commit: Option<CommitId>,
     /// Events up to this were passed over by a reset.
@@ -49,7 +57,7 @@ pub(super) struct SeatModel {
 }
 
 impl Judge {
-    pub(super) fn seize(&mut self, by: By, seize: &Seize, answer: &Result<Fence, Refused>) {
+    pub(super) fn seize(&mut self, now: TrueNow, by: By, seize: &Seize, answer: &Result<Fence, Refused>) {
         let seat = seize.seat;
         let fence = match answer {
             Ok(fence) => *fence,
@@ -59,6 +67,11 @@ impl Judge {
             }
             Err(_) => return,
         };
+        if by.late {
+            self.disturb(now);
+        }
+        let model = self.seats.entry(seat).or_default().clone();
+        self.check_taken(by, seize, &model);
         let model = self.seats.entry(seat).or_default();
         let before = model.fence;
         let owner = before.map(|fence| Owner { term: fence.term, nonce: fence.nonce });
@@ -92,6 +105,8 @@ impl Judge {
         model.terms.insert(fence.term, fence.nonce);
         model.fence = Some(fence);
         model.owner = by.life;
+        model.node = seize.node.clone();
+        (model.granted_at, model.changed_at, model.clean) = (now.steady, now.steady, false);
         model.last_commit = None;
         faults.into_iter().for_each(|(invariant, detail)| self.report(invariant, detail));
         self.hit("grant");
@@ -103,8 +118,15 @@ impl Judge {
         }
     }
 
-    pub(super) fn commit(&mut self, by: By, commit: &Commit, answer: &Result<Committed, Refused>) {
+    pub(super) fn commit(
+        &mut self,
+        now: TrueNow,
+        by: By,
+        commit: &Commit,
+        answer: &Result<Committed, Refused>,
+    ) {
         let seat = commit.seat;
+        self.check_leased("commits", by.life, seat, by.sent_at);
         let model = self.seats.entry(seat).or_default();
         let stored = model.fence.unwrap_or_default();
         let repeats = model.last_commit == Some(commit.id)
@@ -121,7 +143,7 @@ impl Judge {
                 if by.late && self.is_dead(by.life) {
                     self.hit("commit of a dead process arrived in time");
                 }
-                self.apply(seat, commit, committed);
+                self.apply(now, seat, commit, committed);
             }
             Ok(_) => {
                 let detail =
@@ -146,7 +168,7 @@ impl Judge {
         }
     }
 
-    fn apply(&mut self, seat: Seat, commit: &Commit, committed: &Committed) {
+    fn apply(&mut self, now: TrueNow, seat: Seat, commit: &Commit, committed: &Committed) {
         self.hit("commit");
         let mut model = self.seats.remove(&seat).unwrap_or_default();
         if committed.fence.version <= commit.fence.version {
@@ -156,6 +178,10 @@ impl Judge {
             );
         }
         model.fence = Some(committed.fence);
+        model.clean = commit.clean;
+        if commit.clean {
+            model.changed_at = now.steady;
+        }
         model.last_commit = Some(commit.id);
         let settled = self.apply_places(seat, &mut model, commit);
         self.check_order(seat, &model, &settled);
