@@ -176,7 +176,7 @@ async fn take(
     tracing::debug!(seat = %id, term = %resume.progress.fence.term, "a seat was taken");
     let was_clean = resume.progress.clean;
     let (records, ahead) = records(ground, id).await?;
-    let mut seat = Seat::new(id, Arc::clone(settings), stream, names, resume, records);
+    let mut seat = Seat::new(id, Arc::clone(settings), stream, names, resume, records)?;
     if ground.demand.is_some() {
         seat.serve_workers();
     }
