@@ -7,6 +7,8 @@
 mod bodies;
 #[path = "clock/test.rs"]
 mod clock;
+#[path = "cluster/test.rs"]
+mod cluster;
 #[path = "damage/test.rs"]
 mod damage;
 #[path = "follow/test.rs"]

@@ -40,6 +40,12 @@ impl Http {
         said.body
     }
 
+    /// The answer if it is a good one.
+    pub(crate) async fn try_get(&self, path: &str) -> Option<Value> {
+        let said = self.try_call(Method::GET, path, &[], None).await?;
+        (said.status == 200).then_some(said.body)
+    }
+
     pub(crate) async fn put(&self, path: &str, body: Value) {
         let said = self.try_call(Method::PUT, path, &[], Some(&body)).await.unwrap();
         assert!(matches!(said.status, 200 | 201), "{path}: {}", said.body);

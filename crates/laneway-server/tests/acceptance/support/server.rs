@@ -23,13 +23,7 @@ impl Server {
     /// With these settings of the stream and of the processor, as lines of the file.
     pub(crate) async fn start(stream: &str, processor: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let config = format!(
-            "[[stream]]\nname = \"orders\"\npartitions = 4\n{stream}\n\
-             [[stream]]\nname = \"effects\"\npartitions = 2\n\
-             [[processor]]\nname = \"charge\"\nstream = \"orders\"\nexec = [\"python3\", \"-IS\", \"{HANDLER}\"]\n\
-             exec_mode = \"pipe\"\nconcurrency = 6\n{processor}\n"
-        );
-        std::fs::write(folder.path().join("laneway.toml"), config).unwrap();
+        configure(folder.path(), stream, processor);
         let program = Program::serve(folder.path()).await;
         let address = program.address().to_owned();
         Self { folder, program, address }
@@ -65,48 +59,69 @@ impl Server {
 
     /// Every step of a run so far, in the order in which they happened.
     pub(crate) fn steps(&self) -> Vec<Step> {
-        let told = std::fs::read_to_string(self.folder.path().join("runs.log")).unwrap_or_default();
-        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        steps(self.folder.path())
     }
 
     /// A job at the end of each lane: when it is done, so is all before it. Each ends with the count of its lane.
     pub(crate) async fn finish(&self, keys: impl IntoIterator<Item = String>) -> Vec<Receipt> {
-        let http = self.http();
-        let jobs: Vec<_> = keys
-            .into_iter()
-            .map(|key| {
-                let http = http.clone();
-                seam::spawn(async move { http.submit(json!({"key":key,"data":{}})).await })
-            })
-            .collect();
-        let mut last = Vec::new();
-        for job in jobs {
-            let job = seam::guarded("the last job of a lane", job).await.unwrap();
-            assert_eq!(job["status"], "done", "{job}");
-            let reference = job["ref"].as_str().unwrap().to_owned();
-            let key = job["key"].as_str().unwrap().to_owned();
-            // State and outcome are settled together: whatever was settled twice would count twice.
-            last.push(Receipt { reference, key, seq: job["result"].as_u64().unwrap() });
-        }
-        last
+        finish(&self.http(), keys).await
     }
 
     /// What was acknowledged, with all that can be seen from outside; the runs must have ended.
     pub(crate) async fn history(&self, acknowledged: Vec<Receipt>) -> History {
-        let http = self.http();
-        let stored = http.events("orders").await.iter().map(super::Stored::read).collect::<Vec<_>>();
-        let effects = seam::until("all effects", || async {
-            let effects = http.events("effects").await;
-            (effects.len() >= stored.len()).then_some(effects)
-        })
-        .await;
-        let effects = effects.iter().map(effect).collect();
-        History { acknowledged, stored, steps: self.steps(), effects }
+        history(&self.http(), self.folder.path(), acknowledged).await
     }
 
     pub(crate) async fn stop(self) {
         self.program.stop().await;
     }
+}
+
+/// Writes what is served into the file of this folder.
+pub(crate) fn configure(folder: &Path, stream: &str, processor: &str) {
+    let config = format!(
+        "[[stream]]\nname = \"orders\"\npartitions = 4\n{stream}\n\
+         [[stream]]\nname = \"effects\"\npartitions = 2\n\
+         [[processor]]\nname = \"charge\"\nstream = \"orders\"\nexec = [\"python3\", \"-IS\", \"{HANDLER}\"]\n\
+         exec_mode = \"pipe\"\nconcurrency = 6\n{processor}\n"
+    );
+    std::fs::write(folder.join("laneway.toml"), config).unwrap();
+}
+
+fn steps(folder: &Path) -> Vec<Step> {
+    let told = std::fs::read_to_string(folder.join("runs.log")).unwrap_or_default();
+    told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+pub(crate) async fn finish(http: &Http, keys: impl IntoIterator<Item = String>) -> Vec<Receipt> {
+    let jobs: Vec<_> = keys
+        .into_iter()
+        .map(|key| {
+            let http = http.clone();
+            seam::spawn(async move { http.submit(json!({"key":key,"data":{}})).await })
+        })
+        .collect();
+    let mut last = Vec::new();
+    for job in jobs {
+        let job = seam::guarded("the last job of a lane", job).await.unwrap();
+        assert_eq!(job["status"], "done", "{job}");
+        let reference = job["ref"].as_str().unwrap().to_owned();
+        let key = job["key"].as_str().unwrap().to_owned();
+        // State and outcome are settled together: whatever was settled twice would count twice.
+        last.push(Receipt { reference, key, seq: job["result"].as_u64().unwrap() });
+    }
+    last
+}
+
+pub(crate) async fn history(http: &Http, folder: &Path, acknowledged: Vec<Receipt>) -> History {
+    let stored = http.events("orders").await.iter().map(super::Stored::read).collect::<Vec<_>>();
+    let effects = seam::until("all effects", || async {
+        let effects = http.events("effects").await;
+        (effects.len() >= stored.len()).then_some(effects)
+    })
+    .await;
+    let effects = effects.iter().map(effect).collect();
+    History { acknowledged, stored, steps: steps(folder), effects }
 }
 
 fn effect(event: &Value) -> Receipt {
