@@ -219,8 +219,8 @@ fn same_seed_gives_the_same_history() {
 fn replay() {
     let from = seam::number_from("LANEWAY_SIM_SEED").unwrap_or(1);
     let count = seam::number_from("LANEWAY_SIM_COUNT");
-    let plant =
-        seam::number_from("LANEWAY_SIM_PLANT").map(|at| Plant::ALL[usize::try_from(at).expect("a small number")]);
+    let plant = seam::number_from("LANEWAY_SIM_PLANT")
+        .map(|at| Plant::ALL[usize::try_from(at).expect("a small number")]);
     if let Some(count) = count {
         seam::on_every_core(from..from.saturating_add(count), |seed| {
             let outcome = world(seed, plant);

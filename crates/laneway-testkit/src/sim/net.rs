@@ -148,8 +148,7 @@ impl Net {
         let mut by = By { life, call, sent_at: self.world.clock.true_now().steady, late: false };
         self.world.stalled().await;
         let cut_for = self.cut_for();
-        let fate =
-            if cut_for.is_zero() { self.fate(kind) } else { self.fate_when_cut(kind, cut_for) };
+        let fate = if cut_for.is_zero() { self.fate(kind) } else { self.fate_when_cut(kind, cut_for) };
         let fault = |what| self.world.log.push(Record::Fault { by, call: name, what });
         let unknown = || Err(StoreError::Unknown { action: name, source: "nobody answered".into() });
         match fate {

@@ -156,12 +156,14 @@ impl Judge {
         if !self.options.is_cluster() {
             return;
         }
-        let Some(node) = self.cluster.tokens.get(&life).and_then(|token| self.cluster.nodes.get(token)) else {
+        let Some(node) = self.cluster.tokens.get(&life).and_then(|token| self.cluster.nodes.get(token))
+        else {
             return self.report("L3", format!("seat {seat}: life {life} {what} and never joined"));
         };
         let until = node.renewed.after(self.options.lease);
         if sent_at >= until {
-            let detail = format!("seat {seat}: life {life} {what} at {sent_at:?}, its lease ended at {until:?}");
+            let detail =
+                format!("seat {seat}: life {life} {what} at {sent_at:?}, its lease ended at {until:?}");
             self.report("L3", detail);
         }
     }
