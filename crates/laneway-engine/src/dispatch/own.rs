@@ -66,7 +66,7 @@ pub(crate) async fn own(
             let taking = take(&ground, seat, &settings, &stream, names.clone(), &asked);
             // Nothing runs yet: whoever wants it to end need not wait for a store that does not answer.
             match unless(order.clone(), |order| order != Order::Run, taking).await {
-                Some(Ok(owned)) => run(Arc::clone(&ground), owned, order.clone()).await,
+                Some(Ok((owned, node))) => run(Arc::clone(&ground), owned, node, order.clone()).await,
                 Some(Err(error)) => Ended::Lost(error),
                 None => Ended::Restart,
             }
@@ -171,8 +171,8 @@ async fn take(
     stream: &StreamInfo,
     names: Names,
     asked: &Mutex<Option<Asked>>,
-) -> Result<Seat> {
-    let resume = seize(ground, id, asked).await?;
+) -> Result<(Seat, NodeToken)> {
+    let (resume, node) = seize(ground, id, asked).await?;
     tracing::debug!(seat = %id, term = %resume.progress.fence.term, "a seat was taken");
     let was_clean = resume.progress.clean;
     let (records, ahead) = records(ground, id).await?;
@@ -194,19 +194,19 @@ async fn take(
             views.iter().for_each(|view| seat.resume_lane(view, was_clean, now));
         }
     }
-    Ok(seat)
+    Ok((seat, node))
 }
 
 /// Takes the seat as soon as this node has a lease and nobody who lives owns it.
-async fn seize(ground: &Ground, seat: SeatId, asked: &Mutex<Option<Asked>>) -> Result<Resume> {
+async fn seize(ground: &Ground, seat: SeatId, asked: &Mutex<Option<Asked>>) -> Result<(Resume, NodeToken)> {
     let mut seen = 0;
     loop {
         let node = ground.standing.granted(&ground.env).await.node;
         let progress = progress_of(ground, seat).await?;
         if is_free(ground, &progress, node).await? {
-            let node = node.bytes();
-            *asked.lock() = Some(Asked { node: node.clone(), expect: owner_of(&progress) });
-            return seize_as(ground, seat, &progress, node).await;
+            let (name, expect) = (node.bytes(), owner_of(&progress));
+            *asked.lock() = Some(Asked { node: name.clone(), expect });
+            return seize_as(ground, seat, &progress, name).await.map(|resume| (resume, node));
         }
         // Its owner is about to hand it over, or its lease about to end.
         tokio::select! {

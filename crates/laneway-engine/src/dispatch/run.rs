@@ -20,6 +20,7 @@ use super::fetch::{Loaded, Wish};
 use super::intake::Views;
 use super::seat::{Finished, RunNo, Seat};
 use super::urgent::Found;
+use crate::cluster::NodeToken;
 use crate::handler::Carrying;
 use crate::log::Forwarded;
 use crate::observe::{Asked, Question};
@@ -76,6 +77,8 @@ pub(crate) enum Order {
 struct Loop {
     ground: Arc<Ground>,
     seat: Seat,
+    /// The node that the seat was granted to.
+    node: NodeToken,
     finished: mpsc::UnboundedReceiver<(RunNo, Finished)>,
     finisher: mpsc::UnboundedSender<(RunNo, Finished)>,
     commit: Option<BoxFuture<'static, Result<Committed>>>,
@@ -130,7 +133,12 @@ struct Loop {
 }
 
 /// Runs a seat until it ends.
-pub(crate) async fn run(ground: Arc<Ground>, seat: Seat, mut order: watch::Receiver<Order>) -> Ended {
+pub(crate) async fn run(
+    ground: Arc<Ground>,
+    seat: Seat,
+    node: NodeToken,
+    mut order: watch::Receiver<Order>,
+) -> Ended {
     let now = ground.env.now();
     let (finisher, finished) = mpsc::unbounded_channel();
     let (news, asked) = (news(&ground, &seat, 0), asked(&ground, &seat, 0));
@@ -138,6 +146,7 @@ pub(crate) async fn run(ground: Arc<Ground>, seat: Seat, mut order: watch::Recei
     let mut this = Loop {
         ground,
         seat,
+        node,
         finished,
         finisher,
         commit: None,
@@ -220,7 +229,8 @@ impl Loop {
                 return Ended::Drained;
             }
             // A process that was stopped finds its timers late: what it starts or commits is checked here, and nowhere later.
-            if self.ground.standing.grant(now.steady).is_none() {
+            // And one that lost its lease and has another by now is another node.
+            if self.ground.standing.grant(now.steady).is_none_or(|grant| grant.node != self.node) {
                 return Ended::Unleased;
             }
             let order_now = *order.borrow();

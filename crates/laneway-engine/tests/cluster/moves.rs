@@ -123,6 +123,21 @@ async fn a_broken_lease_fences_its_node_which_joins_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_that_joins_again_at_once_takes_its_seats_anew() {
+    let mut shop = Shop::open();
+    let one = shop.join("one").await;
+    until("it owns all", || one.owns() == ALL).await;
+    one.send(0..10).await;
+    let broken = one.engine.cluster().break_lease("one").await.unwrap();
+    until("it has another life", || one.token() != broken).await;
+    one.send(10..20).await;
+    shop.all_done(200).await;
+    // What it does under the old name, others may take at any moment.
+    let cluster = one.cluster().await;
+    assert!(cluster.seats.iter().all(|seat| seat.owner == Some(one.token())), "{:?}", cluster.seats);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_that_is_to_be_drained_owns_nothing_until_that_is_lifted() {
     let mut shop = Shop::open();
     let (one, two) = (shop.join("one").await, shop.join("two").await);

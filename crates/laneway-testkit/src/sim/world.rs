@@ -199,16 +199,18 @@ impl World {
         }
         self.log.push(Record::Calm);
         self.lift_drains().await;
-        let nodes = self.settle_down(nodes).await;
+        let mut nodes = self.settle_down(nodes).await;
         if self.is_broken() {
             return;
         }
         // Whatever is still on its way has arrived after this; then nothing may change any more.
-        seam::pass(TRAVEL_MAX).await;
         if self.options.is_cluster() {
-            // What arrived last may have ended a lease.
-            seam::pass(self.options.lease + RECOVERY_MAX).await;
+            // What arrived last may have ended a lease, or brought something that ends a process.
+            let mut rng = self.chance(3);
+            self.keep_alive(&mut nodes, TRAVEL_MAX + self.options.lease + RECOVERY_MAX, &mut rng).await;
             self.look_for_orphans();
+        } else {
+            seam::pass(TRAVEL_MAX).await;
         }
         nodes.iter().for_each(|node| node.life.die("the end of the run"));
         self.reckon().await;
@@ -265,21 +267,26 @@ impl World {
         self.begin(place).await
     }
 
+    /// Starts whoever dies again, until nobody has died for so long.
+    async fn keep_alive(self: &Arc<Self>, nodes: &mut [Node], length: Duration, rng: &mut Rng) {
+        loop {
+            let deaths = select_all(nodes.iter().map(|node| Box::pin(node.life.death())));
+            let died = tokio::select! {
+                biased;
+                (_, place, _) = deaths => place,
+                () = seam::pass(length) => return,
+            };
+            let place = u32::try_from(died).unwrap_or(u32::MAX);
+            nodes[died] = self.crashed_and_restarted(place, rng).await;
+        }
+    }
+
     /// Lets everything come to its end.
     async fn settle_down(self: &Arc<Self>, mut nodes: Vec<Node>) -> Vec<Node> {
         let until = self.clock.true_now().steady.after(CALM_MAX);
         let mut rng = self.chance(2);
         loop {
-            let died = tokio::select! {
-                biased;
-                (_, place, _) = select_all(nodes.iter().map(|node| Box::pin(node.life.death()))) => Some(place),
-                () = seam::pass(Duration::from_secs(5)) => None,
-            };
-            if let Some(place) = died {
-                let number = u32::try_from(place).unwrap_or(u32::MAX);
-                nodes[place] = self.crashed_and_restarted(number, &mut rng).await;
-                continue;
-            }
+            self.keep_alive(&mut nodes, Duration::from_secs(5), &mut rng).await;
             if self.options.is_cluster() {
                 self.lift_drains().await;
                 self.look_for_orphans();

@@ -25,12 +25,10 @@ impl Judge {
     }
 
     fn stranded_at(&self, seat: Seat, model: &SeatModel, stranded: &mut Vec<String>) {
-        if model.applied < model.filed {
-            stranded.push(format!(
-                "seat {seat}: request {} of {} has no effect",
-                model.applied + 1,
-                model.filed
-            ));
+        // Whoever takes the seat over finds only those that were not answered yet, so that it cannot tell that all are.
+        let open = (model.applied + 1..=model.filed).find(|number| !model.answered.contains(number));
+        if let Some(number) = open {
+            stranded.push(format!("seat {seat}: request {number} of {} has no effect", model.filed));
         }
         if model.forwarded < model.emitted {
             stranded.push(format!(

@@ -49,6 +49,8 @@ pub(super) struct SeatModel {
     pub(super) forwarded: u64,
     pub(super) filed: u64,
     pub(super) applied: u64,
+    /// Requests that had their effect, in whatever order.
+    pub(super) answered: BTreeSet<u64>,
     pub(super) status: SeatStatus,
     /// Which life of the processor.
     pub(super) life: u32,
@@ -386,6 +388,7 @@ impl Judge {
                 self.hit("emit forwarded after a crash");
             }
         }
+        model.answered.extend(commit.answers.iter().map(|answered| answered.number));
         if let Some(applied) = commit.requests_applied {
             if applied > model.filed || applied < model.applied {
                 self.report(
