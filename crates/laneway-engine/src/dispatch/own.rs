@@ -37,13 +37,8 @@ pub(crate) async fn own(
     // What was asked of the store last, until it is known that the seat is not in our name.
     let asked = Mutex::new(None);
     loop {
-        let in_doubt = asked.lock().clone().filter(|_| *order.borrow() == Order::Rest);
-        if let Some(doubt) = in_doubt {
-            let letting_go = let_go(&ground, seat, &doubt);
-            if unless(order.clone(), |order| order != Order::Rest, letting_go).await.is_some() {
-                *asked.lock() = None;
-                announce(&ground, seat).await;
-            }
+        if *order.borrow() == Order::Rest {
+            clear_doubt(&ground, seat, &asked, order.clone()).await;
         }
         // Without an engine nobody could ever tell it to run again.
         let Ok(order_now) = order.wait_for(|order| *order != Order::Rest).await.map(|order| *order) else {
@@ -96,16 +91,7 @@ pub(crate) async fn own(
             }
             Ended::Lost(error) => {
                 tracing::warn!(%seat, %error, "a seat was lost and is tried again");
-                let text = error.to_string();
-                let report = match error {
-                    StoreError::Fenced { .. } => Some(Report::SeatFenced { error: &text }),
-                    // A commit is refused by a fault of the engine alone (contract 1.15): somebody must know.
-                    StoreError::Refused(_) => Some(Report::SeatFailed { fault: &text }),
-                    _ => None,
-                };
-                if let Some(report) = report {
-                    tell(&ground, seat, &names, report, order.clone()).await;
-                }
+                tell_lost(&ground, seat, &names, &error, order.clone()).await;
             }
             Ended::Faulty(fault) => {
                 tell(&ground, seat, &names, Report::SeatFailed { fault: &fault }, order.clone()).await;
@@ -117,6 +103,38 @@ pub(crate) async fn own(
             () = ground.env.sleep(TRY_AGAIN) => {}
         }
     }
+}
+
+/// Makes sure that a seat that is to rest is not in our name.
+async fn clear_doubt(
+    ground: &Ground,
+    seat: SeatId,
+    asked: &Mutex<Option<Asked>>,
+    order: watch::Receiver<Order>,
+) {
+    let Some(doubt) = asked.lock().clone() else { return };
+    if unless(order, |order| order != Order::Rest, let_go(ground, seat, &doubt)).await.is_some() {
+        *asked.lock() = None;
+        announce(ground, seat).await;
+    }
+}
+
+/// Reports why a seat was lost, if somebody should know.
+async fn tell_lost(
+    ground: &Ground,
+    seat: SeatId,
+    names: &Names,
+    error: &StoreError,
+    order: watch::Receiver<Order>,
+) {
+    let text = error.to_string();
+    let report = match error {
+        StoreError::Fenced { .. } => Report::SeatFenced { error: &text },
+        // A commit is refused by a fault of the engine alone (contract 1.15): somebody must know.
+        StoreError::Refused(_) => Report::SeatFailed { fault: &text },
+        _ => return,
+    };
+    tell(ground, seat, names, report, order).await;
 }
 
 /// A seizure that was sent.
