@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use laneway_core::{Clock, CommitId, Nonce, Steady, SystemClock, Timestamp, TokenId};
+use laneway_core::{Clock, CommitId, Nonce, Steady, Store, StoreError, SystemClock, Timestamp, TokenId};
 use laneway_lanes::table::Tick;
 use parking_lot::Mutex;
+
+use super::store_time::StoreTime;
 
 /// Longer than any life of a process, and within what timers can take.
 const SLEEP_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
@@ -68,6 +70,12 @@ impl Env {
     /// A clock of the caller's, and chance that can be repeated.
     pub fn seeded(clock: Arc<dyn Clock>, seed: u64) -> Self {
         Self { clock, chance: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))), mortal: None }
+    }
+
+    /// The same in steady time as a store counts it that others use too.
+    pub async fn in_time_with(self, store: &dyn Store) -> Result<Self, StoreError> {
+        let clock = Arc::new(StoreTime::of(store, self.clock).await?);
+        Ok(Self { clock, ..self })
     }
 
     /// As [`seeded`](Self::seeded), and all its tasks can be ended at once.

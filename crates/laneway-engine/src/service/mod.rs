@@ -6,6 +6,7 @@ mod env;
 mod fields;
 mod hint;
 mod paused;
+mod store_time;
 
 pub(crate) use alarm::Alarm;
 pub use contain::panic_words;

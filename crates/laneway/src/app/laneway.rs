@@ -8,9 +8,9 @@ use std::time::Duration;
 use laneway_core::JobId;
 use laneway_engine::cluster::NodeSettings;
 use laneway_engine::job::BatchId;
-use laneway_engine::{Engine, Env, Stores};
+use laneway_engine::{DefineError, Engine, Env, Stores};
 
-use super::open::{OpenError, open};
+use super::open::{OpenError, open, without_user};
 use super::options::StoreOptions;
 use super::processor::Processor;
 use super::shared::Shared;
@@ -90,7 +90,26 @@ impl Laneway {
             return Ok(Self::with_engine(Engine::new(stores, env)));
         }
         let node = options.node.clone().unwrap_or_else(usual_node);
-        Ok(Self::with_engine(Engine::in_cluster(stores, env, node).map_err(OpenError::Node)?))
+        let joined = Self::join(stores, node).await;
+        joined.map_err(|error| match error {
+            DefineError::Store(source) => OpenError::Store { url: without_user(url), source },
+            error => OpenError::Node(error),
+        })
+    }
+
+    /// An app on a store of your own that several processes use at once: one node of a cluster.
+    ///
+    /// ```no_run
+    /// use laneway::engine::Stores;
+    /// use laneway::{Laneway, NodeSettings};
+    ///
+    /// # async fn open(stores: Stores) -> laneway::Result<()> {
+    /// let app = Laneway::join(stores, NodeSettings { weight: 2, ..NodeSettings::new("shop-1") }).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn join(stores: Stores, node: NodeSettings) -> Result<Self, DefineError> {
+        let env = Env::system().in_time_with(&*stores.store).await?;
+        Ok(Self::with_engine(Engine::in_cluster(stores, env, node)?))
     }
 
     /// An app on a store of your own, or one that was opened with options.
@@ -111,14 +130,9 @@ impl Laneway {
     /// # Ok(()) }
     /// ```
     ///
-    /// On a store that says of itself that several processes may use it at once, the app is one node among others.
+    /// It must be the only process on that store; several of them [`join`](Self::join).
     pub fn with_store(stores: Stores) -> Self {
-        let env = Env::system();
-        if !stores.store.about().capabilities.shared {
-            return Self::with_engine(Engine::new(stores, env));
-        }
-        let engine = Engine::in_cluster(stores, env, usual_node());
-        Self::with_engine(engine.expect("the usual settings are within their limits"))
+        Self::with_engine(Engine::new(stores, Env::system()))
     }
 
     pub(crate) fn with_engine(engine: Engine) -> Self {
