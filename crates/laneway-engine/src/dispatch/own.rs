@@ -40,7 +40,10 @@ pub(crate) async fn own(
         if *order.borrow() == Order::Rest {
             clear_doubt(&ground, seat, &asked, order.clone()).await;
         }
-        // Without an engine nobody could ever tell it to run again.
+        // Without an engine nobody could ever tell it anything again, and the last order stands for ever.
+        if order.has_changed().is_err() {
+            return;
+        }
         let Ok(order_now) = order.wait_for(|order| *order != Order::Rest).await.map(|order| *order) else {
             return;
         };

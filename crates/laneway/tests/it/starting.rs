@@ -39,11 +39,13 @@ fn payment() -> Payment {
 async fn unknown_stores_are_refused_with_the_known_ones() {
     for (url, wrong) in [
         ("data", r#"store url "data": has no scheme, known are memory:, file:PATH"#),
-        ("redis://x", r#"store url "redis://x": unknown scheme "redis", known are memory:, file:PATH"#),
+        ("ftp://x", r#"store url "ftp://x": unknown scheme "ftp", known are memory:, file:PATH"#),
         ("file:", r#"store url "file:": file: needs a folder, such as file:./data"#),
         ("memory:x", r#"store url "memory:x": memory: takes nothing behind it"#),
     ] {
-        assert_eq!(Laneway::open(url).await.expect_err("refused").to_string(), wrong);
+        // What other features bring is behind that.
+        let refused = Laneway::open(url).await.expect_err("refused").to_string();
+        assert!(refused.starts_with(wrong), "{refused}");
     }
 }
 
