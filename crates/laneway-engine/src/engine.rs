@@ -19,7 +19,7 @@ use crate::cluster::{Cluster, Keeper, Membership, NodeSettings, NodeToken};
 use crate::job::Jobs;
 use crate::lane::Operator;
 use crate::log::{Catalogue, CatalogueError, Producer};
-use crate::observe::{Looker, Metered, Nearby, SYSTEM_STREAM, introduce};
+use crate::observe::{Looker, Metered, Nearby, SYSTEM_STREAM, introduce, show_cluster};
 use crate::service::{Env, kept_running};
 use crate::upkeep::{Schedules, retain};
 
@@ -95,6 +95,9 @@ impl Engine {
 
     fn with(stores: Stores, env: Env, membership: Option<Arc<Membership>>) -> Self {
         introduce();
+        if membership.is_none() {
+            show_cluster(1, true);
+        }
         let stores = Stores { store: Arc::new(Metered::new(stores.store, env.clone())), ..stores };
         let catalogue = Arc::new(Catalogue::new(Arc::clone(&stores.store)));
         let producer = Producer::new(env.clone(), Arc::clone(&stores.store), Arc::clone(&catalogue));

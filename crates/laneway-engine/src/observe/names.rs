@@ -159,13 +159,13 @@ pub(super) const NODES: Metric = Metric {
     name: "laneway_nodes",
     kind: MetricKind::Gauge,
     labels: &[],
-    help: "Nodes of the cluster that this node knows; on a store that only one process can open there is no cluster.",
+    help: "Nodes that this node knows on its store; 1 where only one process can open it.",
 };
 pub(super) const LEADER: Metric = Metric {
     name: "laneway_leader",
     kind: MetricKind::Gauge,
     labels: &[],
-    help: "1 while this node leads the cluster, else 0.",
+    help: "1 while this node leads, as one that is alone always does, else 0.",
 };
 pub(super) const LEASES_LOST: Metric = Metric {
     name: "laneway_lease_lost_total",
@@ -223,6 +223,9 @@ pub(crate) fn introduce() {
         }
     }
     BUILD_INFO.gauge(&[env!("CARGO_PKG_VERSION")]).set(1.0);
+    // Seldom or never counted, and an alarm needs something to compare with.
+    LEASES_LOST.counter(&[]).increment(0);
+    REBALANCES.counter(&[]).increment(0);
 }
 
 /// A part of the engine came to a bad end.
