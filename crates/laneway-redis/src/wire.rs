@@ -376,7 +376,9 @@ mod tests {
         emitted.dedup = emitted.dedup.map(|dedup| Dedup { window: Duration::from_micros(u64::MAX), ..dedup });
         reads_back(Emit { stream: StreamId(1), draft: emitted });
         reads_back(StreamSettings { max_pending: Some(16), mode: Mode::Latest, ..StreamSettings::default() });
-        reads_back(StreamSettings { responder: Some("charge".to_owned()), ..StreamSettings::default() });
+        // Settings from before there were responders end there, so that part reads back too.
+        let answered = StreamSettings { responder: Some("charge".to_owned()), ..StreamSettings::default() };
+        assert_eq!(load::<StreamSettings>(store(&answered)).unwrap(), answered);
         reads_back(Ending {
             id: EventId(1),
             end: Terminal::Expired,

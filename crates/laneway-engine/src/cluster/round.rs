@@ -111,15 +111,6 @@ struct Life {
     deadline: Option<Steady>,
     /// How long the store took, lately at most.
     slowest: Duration,
-    /// A join was sent under this token.
-    join_sent: bool,
-}
-
-/// How a life of the node ended.
-#[derive(PartialEq, Eq)]
-enum Death {
-    Fenced,
-    Unborn,
 }
 
 /// What a round came to.
@@ -130,8 +121,6 @@ enum Came {
     Quiet(Option<Duration>),
     /// This life is over.
     Fenced,
-    /// It never began: whether its join happened, or will, is not known.
-    Unborn,
 }
 
 impl Keeper {
@@ -140,11 +129,10 @@ impl Keeper {
         loop {
             let node = NodeToken(self.env.token().0);
             *self.membership.node.lock() = Some(node);
-            if self.live(node).await == Death::Fenced {
-                self.drop_all();
-                count_lost_lease();
-                tracing::error!(%node, "this node lost its lease: everything it had is dropped, and it joins again");
-            }
+            self.live(node).await;
+            self.drop_all();
+            count_lost_lease();
+            tracing::error!(%node, "this node lost its lease: everything it had is dropped, and it joins again");
         }
     }
 
@@ -153,21 +141,14 @@ impl Keeper {
         self.seats.rest();
     }
 
-    async fn live(&self, node: NodeToken) -> Death {
+    async fn live(&self, node: NodeToken) {
         let tick = self.membership.settings.lease / ROUNDS_PER_LEASE;
         let own = Own { node, joined: false, since: None, renewed: None, leaving: false };
-        let mut life = Life {
-            own,
-            watched: Watched::default(),
-            deadline: None,
-            slowest: Duration::ZERO,
-            join_sent: false,
-        };
+        let mut life = Life { own, watched: Watched::default(), deadline: None, slowest: Duration::ZERO };
         let mut at_once = 0;
         loop {
             let wait = match self.limited(&mut life).await {
-                Ok(Came::Fenced) => return Death::Fenced,
-                Ok(Came::Unborn) => return Death::Unborn,
+                Ok(Came::Fenced) => return,
                 Ok(Came::Changed) if at_once < AT_ONCE_MAX => {
                     at_once += 1;
                     Duration::ZERO
@@ -220,10 +201,6 @@ impl Keeper {
         if let Some(record) = view.record(life.own.node) {
             (life.own.joined, life.own.since) = (true, Some(record.since));
         }
-        if life.join_sent && !life.own.joined {
-            // A copy that comes late would bring back a node that was buried: nobody joins twice under one token.
-            return Ok(Came::Unborn);
-        }
         let leads = view
             .leader
             .as_ref()
@@ -261,7 +238,6 @@ impl Keeper {
         let Steps { renew, bury, lead, plan, look_after: _ } = steps;
         let mut changed = false;
         if let Some((expect, record)) = renew {
-            life.join_sent = true;
             let put = self.documents.put(&life.own.node.document(), expect, record.encode()).await;
             if happened(put.map(|_| ()))? {
                 changed |= !life.own.joined;

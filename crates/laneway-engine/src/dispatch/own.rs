@@ -48,17 +48,8 @@ pub(crate) async fn own(
             return;
         };
         if order_now != Order::Run {
-            // The node may live on without this processor.
             let doubt = asked.lock().take();
-            if let Some(doubt) = doubt {
-                let in_time = ground.env.sleep(TRY_AGAIN);
-                tokio::select! {
-                    biased;
-                    () = let_go(&ground, seat, &doubt) => announce(&ground, seat).await,
-                    () = in_time => {}
-                }
-            }
-            return;
+            return let_go_at_the_end(&ground, seat, doubt).await;
         }
         let ownership = async {
             let taking = take(&ground, seat, &settings, &stream, names.clone(), &asked);
@@ -285,6 +276,16 @@ async fn let_go(ground: &Ground, seat: SeatId, doubt: &Asked) {
             }
         }
         ground.env.sleep(TRY_AGAIN).await;
+    }
+}
+
+/// The node may live on without this processor. A store that does not answer is not waited for.
+async fn let_go_at_the_end(ground: &Ground, seat: SeatId, doubt: Option<Asked>) {
+    let Some(doubt) = doubt else { return };
+    tokio::select! {
+        biased;
+        () = let_go(ground, seat, &doubt) => announce(ground, seat).await,
+        () = ground.env.sleep(TRY_AGAIN) => {}
     }
 }
 

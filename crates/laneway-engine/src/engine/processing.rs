@@ -414,6 +414,21 @@ impl Engine {
         desks.iter().for_each(|desk| desk.close());
     }
 
+    fn standing(&self) -> Standing {
+        self.membership.as_ref().map_or(Standing::Alone, |membership| membership.standing())
+    }
+
+    fn grace(&self) -> Duration {
+        self.membership.as_ref().map_or(Duration::ZERO, |membership| membership.settings.grace)
+    }
+
+    /// What can run here has changed.
+    fn tell_others(&self) {
+        if let Some(membership) = &self.membership {
+            membership.look_again();
+        }
+    }
+
     async fn write(
         &self,
         registration: &Registration,
@@ -475,8 +490,8 @@ impl Engine {
             meters: Meters::new(&stream, &name, partition),
             nearby: self.nearby.clone(),
             demand: demand.clone(),
-            standing: self.membership.as_ref().map_or(Standing::Alone, |membership| membership.standing()),
-            grace: self.membership.as_ref().map_or(Duration::ZERO, |membership| membership.settings.grace),
+            standing: self.standing(),
+            grace: self.grace(),
         };
         // In a cluster the plan says which seats are ours.
         let at_first = if self.membership.is_some() { Order::Rest } else { Order::Run };
@@ -502,9 +517,7 @@ impl Engine {
             .unzip();
         self.nearby.runs(processor, places_here);
         reserved.runs(Processing { id: processor, orders, seats, work, stored });
-        if let Some(membership) = &self.membership {
-            membership.look_again();
-        }
+        self.tell_others();
         Ok(())
     }
 }

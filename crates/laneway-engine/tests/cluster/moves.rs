@@ -1,3 +1,5 @@
+//! Who owns what while nodes join, leave, die, are cut off and are steered.
+
 use std::time::Duration;
 
 use laneway_engine::cluster::NodeSettings;

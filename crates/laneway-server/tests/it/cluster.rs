@@ -47,7 +47,7 @@ fn named<'a>(nodes: &'a [NodeView], name: &str) -> Option<&'a NodeView> {
 async fn owned(at: &Program, seats: &[(&str, usize)]) -> Vec<NodeView> {
     let what = format!("partitions are owned as {seats:?}");
     seam::until(&what, || async {
-        let nodes = at.client().nodes().await.ok()?;
+        let nodes = seam::in_time(at.client().nodes()).await?.ok()?;
         let is_so =
             |(name, seats): &(&str, usize)| named(&nodes, name).is_some_and(|node| node.seats == *seats);
         (nodes.len() == seats.len() && seats.iter().all(is_so)).then_some(nodes)

@@ -45,6 +45,12 @@ pub(crate) async fn until<A, F: Future<Output = Option<A>>>(what: &str, mut ask:
     }
 }
 
+/// The answer of a server that may be frozen: it takes connections and never answers.
+#[expect(clippy::disallowed_methods, reason = "the tests' seam to timers")]
+pub(crate) async fn in_time<A>(answer: impl Future<Output = A>) -> Option<A> {
+    tokio::time::timeout(Duration::from_secs(2), answer).await.ok()
+}
+
 /// A moment on the clock of the machine, for tests that measure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment(Instant);

@@ -316,7 +316,6 @@ impl Script {
             commit.answers.push(Answered { number, answer: Bytes::from(number.to_string()) });
         }
         commit.clean = self.chance(10);
-        commit.note = self.chance(10).then(|| Bytes::from(self.number().to_string()));
         if self.chance(2) {
             let start = match self.random.u8(0..3) {
                 0 => StartAt::End,

@@ -1,3 +1,5 @@
+//! Who should own what, case by case and by random histories of nodes that come and go.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use laneway_core::{Partition, ProcessorId};

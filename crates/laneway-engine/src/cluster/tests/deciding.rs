@@ -1,3 +1,5 @@
+//! What a node does about what it saw, moment by moment.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! Documents there and back, and bytes that are none.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

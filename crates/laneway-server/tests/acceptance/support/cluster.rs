@@ -1,9 +1,5 @@
-//! Several servers on one Redis, each with a road of its own to it that can be spoiled.
+//! Several servers on one Redis.
 
-use std::future::Future;
-use std::time::Duration;
-
-use laneway_testkit::fault::{Proxy, Road};
 use laneway_testkit::servers::RedisServer;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -18,21 +14,14 @@ use crate::seam;
 pub(crate) const LEASE: &str = "3s";
 pub(crate) const PARTITIONS: usize = 4;
 
-/// The answer of a node, which may be frozen: it takes connections and never answers.
-#[expect(clippy::disallowed_methods, reason = "the only time that these tests wait for")]
-pub(crate) async fn in_time<A>(answer: impl Future<Output = A>) -> Option<A> {
-    tokio::time::timeout(Duration::from_secs(2), answer).await.ok()
-}
-
 pub(crate) struct Cluster {
     folder: TempDir,
-    pub(crate) redis: RedisServer,
+    redis: RedisServer,
     nodes: Vec<Node>,
 }
 
 struct Node {
     program: Program,
-    road: Proxy,
     address: String,
 }
 
@@ -42,16 +31,15 @@ impl Cluster {
         configure(folder.path(), "", "");
         let mut cluster = Self { folder, redis: RedisServer::start(&[]), nodes: Vec::new() };
         for number in 0..count {
-            let road = Proxy::start(cluster.redis.address()).unwrap();
-            let program = cluster.serve(number, &road, "127.0.0.1:0").await;
+            let program = cluster.serve(number, "127.0.0.1:0").await;
             let address = program.address().to_owned();
-            cluster.nodes.push(Node { program, road, address });
+            cluster.nodes.push(Node { program, address });
         }
         cluster
     }
 
-    async fn serve(&self, number: usize, road: &Proxy, listen: &str) -> Program {
-        let (url, name) = (format!("redis://{}", road.address()), format!("node-{number}"));
+    async fn serve(&self, number: usize, listen: &str) -> Program {
+        let (url, name) = (self.redis.url(), format!("node-{number}"));
         let variables = [
             ("LANEWAY_NODE_NAME", name.as_str()),
             ("LANEWAY_NODE_LEASE", LEASE),
@@ -70,10 +58,6 @@ impl Cluster {
         (0..self.nodes.len()).map(|number| self.http(number)).collect()
     }
 
-    pub(crate) fn spoil(&self, number: usize, road: Road) {
-        self.nodes[number].road.set(road);
-    }
-
     pub(crate) fn signal(&self, number: usize, signal: Signal) {
         self.nodes[number].program.signal(signal);
     }
@@ -82,7 +66,7 @@ impl Cluster {
     pub(crate) async fn start_again(&mut self, number: usize) {
         self.nodes[number].program.ended().await;
         let listen = self.nodes[number].address.strip_prefix("http://").unwrap().to_owned();
-        self.nodes[number].program = self.serve(number, &self.nodes[number].road, &listen).await;
+        self.nodes[number].program = self.serve(number, &listen).await;
     }
 
     /// Waits until, in the eyes of this node, all partitions have an owner, and this one is or is not among the nodes.
@@ -90,7 +74,7 @@ impl Cluster {
         let http = self.http(seen_by);
         let what = format!("node-{node} is {} and all is owned", if is_there { "there" } else { "gone" });
         seam::until(&what, || async {
-            let nodes = in_time(http.try_get("/v1/nodes")).await??;
+            let nodes = seam::in_time(http.try_get("/v1/nodes")).await??;
             let nodes = nodes["items"].as_array()?;
             let name = format!("node-{node}");
             let seats = |node: &Value| node["seats"].as_u64().unwrap_or_default();

@@ -5,7 +5,7 @@ mod history;
 mod http;
 mod server;
 
-pub(crate) use cluster::{Cluster, in_time};
+pub(crate) use cluster::Cluster;
 pub(crate) use history::{History, Receipt, Step, Stored, by_lane};
 pub(crate) use http::{Http, Said};
 pub(crate) use server::Server;
