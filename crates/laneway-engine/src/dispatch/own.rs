@@ -41,15 +41,11 @@ pub(crate) async fn own(
             clear_doubt(&ground, seat, &asked, order.clone()).await;
         }
         // Without an engine nobody could ever tell it anything again, and the last order stands for ever.
-        if order.has_changed().is_err() {
-            return;
-        }
-        let Ok(order_now) = order.wait_for(|order| *order != Order::Rest).await.map(|order| *order) else {
-            return;
-        };
+        let is_over = order.has_changed().is_err();
+        let next = order.wait_for(|order| *order != Order::Rest).await.map(|order| *order);
+        let (Ok(order_now), false) = (next, is_over) else { return };
         if order_now != Order::Run {
-            let doubt = asked.lock().take();
-            return let_go_at_the_end(&ground, seat, doubt).await;
+            return let_go_at_the_end(&ground, seat, asked.into_inner()).await;
         }
         let ownership = async {
             let taking = take(&ground, seat, &settings, &stream, names.clone(), &asked);
@@ -75,7 +71,7 @@ pub(crate) async fn own(
                 continue;
             }
             Ended::Unleased => {
-                tracing::warn!(%seat, "a seat is dropped: this node has no lease to rely on");
+                tracing::warn!(%seat, "a seat is dropped: this node has no lease");
                 continue;
             }
             Ended::Restart => continue,
