@@ -81,7 +81,8 @@ pub(crate) fn sending_runtime() -> Result<Runtime, Failure> {
     Ok(Builder::new_current_thread().enable_all().build()?)
 }
 
-/// The runtime of every row.
+/// The runtime of every row. As in the server, whoever the store's own threads wake has the next turn.
 pub(crate) fn runtime() -> Result<Runtime, Failure> {
-    Ok(Builder::new_multi_thread().worker_threads(RUNTIME_WORKERS).enable_all().build()?)
+    let mut builder = Builder::new_multi_thread();
+    Ok(builder.worker_threads(RUNTIME_WORKERS).global_queue_interval(1).enable_all().build()?)
 }

@@ -23,6 +23,8 @@ pub const APPEND_BYTES_MAX: usize = 16 << 20;
 pub const DEDUP_ID_BYTES_MAX: usize = 256;
 /// Longest object or state value in bytes.
 pub const VALUE_BYTES_MAX: usize = 1 << 20;
+/// Longest state as a store keeps it: the handler's own, and where the newest wins the event done last beside it.
+pub const STATE_STORED_BYTES_MAX: usize = VALUE_BYTES_MAX + DATA_BYTES_MAX + 64;
 /// Most emits of one commit.
 pub const EMITS_PER_COMMIT_MAX: usize = 10_000;
 /// Most bytes of everything in one commit together.

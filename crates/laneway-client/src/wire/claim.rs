@@ -64,8 +64,30 @@ pub struct Claim {
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Value>))]
     pub state: Option<Json>,
+    /// Newest wins: the event of the lane that was done last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_done: Option<LastDone>,
     /// What to run, in order.
     pub events: Vec<ClaimedEvent>,
+}
+
+/// The event of a lane that was done last, where the newest wins.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LastDone {
+    /// Its id.
+    pub id: u64,
+    /// Its generation.
+    pub generation: u64,
+    /// Which life of the object it was.
+    pub incarnation: u64,
+    /// Its payload, with `keep_last`.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Value>))]
+    pub data: Option<Json>,
+    /// Its payload, when it is no JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_b64: Option<String>,
 }
 
 /// An event to run.
@@ -86,6 +108,15 @@ pub struct ClaimedEvent {
     /// Its type.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+    /// Newest wins: its generation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u64>,
+    /// Newest wins: which life of the object it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incarnation: Option<u64>,
+    /// Newest wins: whether the object is gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub delete: bool,
     /// Its payload.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Value>))]

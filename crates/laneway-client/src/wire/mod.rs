@@ -30,8 +30,8 @@ mod schedule;
 mod stream;
 
 pub use claim::{
-    Claim, ClaimRequest, ClaimedEvent, Claims, Emission, Extend, ExtendedClaim, ExtendedClaims, Outcome,
-    Settle, SettleAnswer, SettleAnswers, Settled, Settlement,
+    Claim, ClaimRequest, ClaimedEvent, Claims, Emission, Extend, ExtendedClaim, ExtendedClaims, LastDone,
+    Outcome, Settle, SettleAnswer, SettleAnswers, Settled, Settlement,
 };
 pub use cloud_event::CloudEvent;
 pub use cluster::{BreakLease, DrainedNode, Lease, Leases, NodeView, Nodes, Task, Tasks};

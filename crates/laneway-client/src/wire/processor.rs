@@ -46,6 +46,9 @@ pub struct ProcessorSettings {
     /// Newest wins: a newer event takes the running one of its lane away from its worker. Default false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub supersede_running: bool,
+    /// Newest wins: keeps the payload of the event done last in every lane and tells it to the next run. Default false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub keep_last: bool,
 }
 
 /// How often and when a failed event is tried again.

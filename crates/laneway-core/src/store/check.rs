@@ -12,7 +12,7 @@ use crate::lane::Block;
 use crate::limits::{
     ANSWER_BYTES_MAX, APPEND_BYTES_MAX, CAUSE_BYTES_MAX, CHUNK_BYTES_MAX, COMMIT_BYTES_MAX,
     DOCUMENT_NAME_BYTES_MAX, EMITS_PER_COMMIT_MAX, EVENTS_PER_APPEND_MAX, NOTE_BYTES_MAX, PAGE_MAX,
-    RESULT_BYTES_MAX, RESULT_INLINE_BYTES_MAX, VALUE_BYTES_MAX,
+    RESULT_BYTES_MAX, RESULT_INLINE_BYTES_MAX, STATE_STORED_BYTES_MAX, VALUE_BYTES_MAX,
 };
 
 impl Append {
@@ -80,7 +80,7 @@ impl Commit {
             add("dead letter bytes", dead.event.size(), COMMIT_BYTES_MAX)?;
         }
         for state in &self.states {
-            add("state bytes", state.value.as_ref().map_or(0, Bytes::len), VALUE_BYTES_MAX)?;
+            add("state bytes", state.value.as_ref().map_or(0, Bytes::len), STATE_STORED_BYTES_MAX)?;
         }
         for emit in &self.emits {
             emit.draft.check()?;

@@ -67,7 +67,7 @@ pub(crate) async fn prepare(
         shorten(&mut failure.error);
     }
     if let StateChange::Set(bytes) = &answer.state
-        && let Err(refusal) = Refusal::check_max("state bytes", bytes.len(), VALUE_BYTES_MAX - 64)
+        && let Err(refusal) = Refusal::check_max("state bytes", bytes.len(), VALUE_BYTES_MAX)
     {
         return failed(Vec::new(), &refusal.to_string(), Retry::Never, answer.when_durable);
     }

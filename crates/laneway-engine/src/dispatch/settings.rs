@@ -31,6 +31,9 @@ pub struct ProcessorSettings {
     pub uses_state: bool,
     /// Latest mode: a newer event asks the running one of its lane to stop. Default: false.
     pub supersede_running: bool,
+    /// Latest mode: the payload of the event done last is kept with the lane's state, for the next run to compare with.
+    /// Default: false.
+    pub keep_last: bool,
 }
 
 /// How many events one call of a handler gets.
@@ -81,6 +84,7 @@ impl Default for ProcessorSettings {
             rate_per_key: None,
             uses_state: true,
             supersede_running: false,
+            keep_last: false,
         }
     }
 }

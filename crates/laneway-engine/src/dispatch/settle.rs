@@ -463,9 +463,13 @@ impl Seat {
                     StateChange::Set(bytes) => Some(bytes),
                     StateChange::Remove => None,
                 };
-                let generation = last.generation.unwrap_or(0);
-                let done = LastDone { id: last.id, incarnation: last.incarnation, generation };
-                Some(seal_state(done, state.as_ref()))
+                let done = LastDone {
+                    id: last.id,
+                    incarnation: last.incarnation,
+                    generation: last.generation.unwrap_or(0),
+                    data: self.settings.keep_last.then(|| last.data.clone()),
+                };
+                Some(seal_state(&done, state.as_ref()))
             }
         };
         let state = bytes.clone().map(|bytes| Versioned { version, bytes });

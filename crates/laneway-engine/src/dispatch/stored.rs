@@ -75,6 +75,7 @@ mod field {
     pub(super) const SUPERSEDE_RUNNING: u8 = 15;
     pub(super) const HANDLER: u8 = 16;
     pub(super) const BATCH_WITHIN: u8 = 17;
+    pub(super) const KEEP_LAST: u8 = 18;
 }
 
 impl StoredProcessor {
@@ -93,6 +94,7 @@ impl StoredProcessor {
             rate_per_key,
             uses_state,
             supersede_running,
+            keep_last,
         } = &self.settings;
         let mut out = Fields(vec![VERSION]);
         out.number(field::CONCURRENCY, *concurrency as u64);
@@ -124,6 +126,9 @@ impl StoredProcessor {
         rate_per_key.iter().for_each(|rate| out.number(field::RATE_PER_KEY, u64::from(*rate)));
         out.number(field::USES_STATE, u64::from(*uses_state));
         out.number(field::SUPERSEDE_RUNNING, u64::from(*supersede_running));
+        if *keep_last {
+            out.number(field::KEEP_LAST, 1);
+        }
         out.put(field::HANDLER, &self.handler);
         Bytes::from(out.0)
     }
@@ -201,6 +206,7 @@ impl StoredProcessor {
             field::RATE_PER_KEY => settings.rate_per_key = Some(value.small()?),
             field::USES_STATE => settings.uses_state = value.flag()?,
             field::SUPERSEDE_RUNNING => settings.supersede_running = value.flag()?,
+            field::KEEP_LAST => settings.keep_last = value.flag()?,
             field::HANDLER => self.handler = std::mem::take(&mut value.bytes),
             _ => return Err(SettingsError::NewerField { field }),
         }
@@ -334,12 +340,12 @@ mod tests {
             any::<u32>(),
             prop::option::of(any::<u32>()),
             prop::option::of(any::<u32>()),
-            any::<bool>(),
-            any::<bool>(),
+            any::<[bool; 3]>(),
             prop::collection::vec(any::<u8>(), 0..40),
         );
         (one, other).prop_map(|((concurrency, timeout, policy, batch), other)| {
-            let (types, start, run_ahead, rate, rate_per_key, uses_state, supersede_running, handler) = other;
+            let (types, start, run_ahead, rate, rate_per_key, flags, handler) = other;
+            let [uses_state, supersede_running, keep_last] = flags;
             let settings = ProcessorSettings {
                 concurrency,
                 timeout,
@@ -352,6 +358,7 @@ mod tests {
                 rate_per_key,
                 uses_state,
                 supersede_running,
+                keep_last,
             };
             StoredProcessor { settings, handler: handler.into() }
         })

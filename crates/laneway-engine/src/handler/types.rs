@@ -84,7 +84,7 @@ pub struct LaneRun {
 }
 
 /// The last event of a lane that a processor has done (latest mode).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastDone {
     /// Which event.
     pub id: EventId,
@@ -92,6 +92,8 @@ pub struct LastDone {
     pub incarnation: u64,
     /// Its generation.
     pub generation: u64,
+    /// Its payload, with [`keep_last`](crate::ProcessorSettings::keep_last).
+    pub data: Option<Bytes>,
 }
 
 /// What a handler answers for one lane of a run.

@@ -1,6 +1,6 @@
 //! The producer's side: drafts find their partition and are appended, safely repeatable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use laneway_core::store::{Append, Appended, ObjectWrite, Origin, Receipt, Source
 use laneway_core::{
     Bytes, Draft, Durability, Mode, Partition, Refusal, Shard, Store, StoreError, StreamInfo, Term,
 };
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tracing::Instrument;
 
 use super::catalogue::{Catalogue, CatalogueError};
@@ -33,6 +33,8 @@ pub struct Producer {
     /// Spreads events without a key evenly.
     spread: Arc<AtomicU64>,
     numbering: Arc<Numbering>,
+    /// Shards that have taken an append: none of them has to be adopted.
+    answering: Arc<RwLock<HashSet<Shard>>>,
 }
 
 /// Names under which drafts without a dedup id are numbered, so that an unanswered append can be repeated. A name is
@@ -102,7 +104,8 @@ impl Producer {
     pub(crate) fn new(env: Env, store: Arc<dyn Store>, catalogue: Arc<Catalogue>) -> Self {
         let prefix = format!("producer/{:032x}", env.nonce().0);
         let numbering = Numbering { prefix, free: Mutex::default(), made: AtomicU64::new(0) };
-        Self { env, store, catalogue, spread: Arc::default(), numbering: Arc::new(numbering) }
+        let (spread, answering) = Default::default();
+        Self { env, store, catalogue, spread, numbering: Arc::new(numbering), answering }
     }
 
     /// Appends drafts to a stream. Those of one partition go together or not at all; the answers are in the order of
@@ -228,11 +231,24 @@ impl Producer {
         answer
     }
 
+    /// Whether the first answer to an append is the last. An answer is lost only on the way from another process, and a
+    /// shard that has answered this one is of this life of the store. Then no copy has to be kept for a repeat.
+    fn is_final(&self, shard: Shard) -> bool {
+        !self.store.about().capabilities.shared && self.answering.read().contains(&shard)
+    }
+
     /// Sends an append until it is answered.
     async fn send(&self, shard: Shard, append: Append) -> Result<Appended, StoreError> {
+        if self.is_final(shard) {
+            return self.store.append(append).await;
+        }
         let (mut wait, mut repeats) = (REPEAT_AFTER, 0);
         loop {
             match self.store.append(append.clone()).await {
+                Ok(appended) => {
+                    self.answering.write().insert(shard);
+                    return Ok(appended);
+                }
                 Err(StoreError::Adopt { stored, .. }) => self.catalogue.adopt(shard, stored).await?,
                 Err(StoreError::Unknown { .. }) if repeats < REPEATS_MAX => {
                     repeats += 1;

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+use laneway_core::limits::{DATA_BYTES_MAX, VALUE_BYTES_MAX};
 use laneway_core::store::Receipt;
 use laneway_core::{Mode, Status, Terminal};
 use laneway_engine::ProcessorSettings;
-use laneway_engine::handler::{LaneAnswer, LaneRun, OnFailure, Policy};
+use laneway_engine::handler::{LaneAnswer, LaneRun, OnFailure, Policy, StateChange};
 use laneway_engine::job::{By, JobError, Retried, Submit};
 use laneway_engine::log::Appending;
 
@@ -97,6 +99,44 @@ async fn generation_that_was_done_is_superseded_also_after_a_restart() {
     again.process(settings()).await;
     let same = submit(&again, "pod", 5, "five once more").await;
     assert_eq!(again.settled(same).await.status(), Status::Ended(Terminal::Superseded));
+}
+
+/// Says which payload was done before; a lane that was never run keeps the largest state besides.
+fn tell_the_last(lane: &LaneRun) -> Answer {
+    let before = lane.last_done.as_ref();
+    let result = before.map(|last| last.data.clone().unwrap_or_else(|| Bytes::from_static(b"unknown")));
+    let mut answer = LaneAnswer::done(result);
+    if before.is_none() {
+        answer.state = StateChange::Set(Bytes::from(vec![b's'; VALUE_BYTES_MAX]));
+    }
+    Answer::Now(answer)
+}
+
+/// What the run of a new generation found as done before.
+async fn found_before(world: &World, generation: u64, data: &str) -> Option<Bytes> {
+    let job = submit(world, "pod", generation, data).await;
+    let settled = world.settled(job).await;
+    assert_eq!(settled.status(), Status::Ended(Terminal::Done));
+    settled.result().cloned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn payload_of_the_last_done_is_told_with_keep_last_and_survives_a_restart() {
+    let keeps = ProcessorSettings { keep_last: true, ..settings() };
+    let largest = "x".repeat(DATA_BYTES_MAX);
+    let world = World::new(Mode::Latest).await;
+    world.process_with(keeps.clone(), tell_the_last).await;
+    assert_eq!(found_before(&world, 1, &largest).await, None);
+    world.engine.drain(crate::world::SOON).await;
+    let world = world.again();
+    world.process_with(keeps, tell_the_last).await;
+    assert_eq!(found_before(&world, 2, "two").await, Some(Bytes::from(largest)));
+    assert_eq!(found_before(&world, 3, "three").await, Some(Bytes::from_static(b"two")));
+    world.engine.drain(crate::world::SOON).await;
+    let world = world.again();
+    world.process_with(settings(), tell_the_last).await;
+    assert_eq!(found_before(&world, 4, "four").await, Some(Bytes::from_static(b"three")), "kept before");
+    assert_eq!(found_before(&world, 5, "five").await, Some(Bytes::from_static(b"unknown")));
 }
 
 /// A run that takes a minute and then fails, if its data says so.

@@ -85,7 +85,9 @@ fn ended(ended: Result<(), Fault>) -> ExitCode {
 
 /// Answers nothing when a second signal did not wait for the end.
 fn until_ended(checked: Checked) -> Result<Option<()>, CommandError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // Callers of the store are woken by its own threads: their turn must not wait until a worker has nothing else to do.
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().global_queue_interval(1).enable_all().build()?;
     let ended = runtime.block_on(async {
         let signals = Signals::new()?;
         let command = |end| async {

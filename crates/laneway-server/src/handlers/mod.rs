@@ -14,6 +14,7 @@ mod webhook;
 
 pub(crate) use command::{Command, failed};
 pub(crate) use exec::{Exec, find_program};
+pub(crate) use facts::VARIABLES;
 pub(crate) use pipe::Pipe;
 pub(crate) use web::{Secret, Web, WebTarget};
 pub(crate) use webhook::{Range, Rules, RulesError, Target};

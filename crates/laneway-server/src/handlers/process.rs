@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
+use super::facts::VARIABLES;
 use crate::seam;
 
 /// Most bytes of a result.
@@ -28,18 +29,6 @@ pub(super) const GRACE: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How long its output is read on after its end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// Everything a handler is told through its environment.
-const NAMES: [&str; 9] = [
-    "LANEWAY_REF",
-    "LANEWAY_KEY",
-    "LANEWAY_KEY_B64",
-    "LANEWAY_ID",
-    "LANEWAY_PREV",
-    "LANEWAY_SEQ",
-    "LANEWAY_ATTEMPT",
-    "LANEWAY_FENCE",
-    "LANEWAY_TYPE",
-];
 
 /// How a process ended.
 pub(super) enum Ended {
@@ -138,7 +127,7 @@ pub(super) fn spawn(
     let mut process = Command::new(&command[0]);
     process.args(&command[1..]).process_group(0);
     process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    for name in NAMES {
+    for name in VARIABLES {
         process.env_remove(name);
     }
     let child = process.envs(environment).spawn()?;

@@ -194,10 +194,8 @@ impl Inner {
             .header("laneway-id", facts.id)
             .header("laneway-attempt", facts.attempt)
             .header("laneway-fence", &facts.fence);
-        for (name, value) in [("laneway-prev", facts.prev), ("laneway-seq", facts.seq)] {
-            if let Some(value) = value {
-                request = request.header(name, value);
-            }
+        for (_, name, number) in facts.numbers() {
+            request = request.header(name, number);
         }
         if let Some(key) = &facts.key {
             // A header cannot carry every byte, and one that only looks the same would be another key.

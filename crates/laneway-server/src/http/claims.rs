@@ -103,6 +103,7 @@ fn told(claim: &Claim) -> wire::Claim {
         attempt: run.attempt,
         expires_at: convert::date_of(convert::due(laneway::core::Due::Steady(claim.expires))),
         state: run.state.as_ref().and_then(|state| convert::payload(&state.bytes).0),
+        last_done: run.last_done.as_ref().map(convert::last_done),
         events: run
             .events
             .iter()
@@ -163,8 +164,7 @@ impl Place<'_> {
             }
         }
         if let StateChange::Set(state) = &answer.state {
-            // Newest wins: what was done last is kept beside it.
-            Refusal::check_max("state bytes", state.len(), VALUE_BYTES_MAX - 64)?;
+            Refusal::check_max("state bytes", state.len(), VALUE_BYTES_MAX)?;
         }
         Ok(())
     }

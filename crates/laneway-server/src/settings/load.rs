@@ -13,6 +13,7 @@ use super::origin::Origin;
 use super::sections::{Processor, Schedule, Section, Stream};
 use super::table::{Setting, Settings, Shown, TABLE};
 use super::together;
+use crate::handlers;
 use crate::nearest::nearest;
 
 /// Everything that can say something.
@@ -62,20 +63,8 @@ pub(crate) struct Told {
 #[error("{}", .0.join("\n"))]
 pub(crate) struct Faults(pub(crate) Vec<String>);
 
-/// Variables that are ours and no settings: those of the commands that speak HTTP, and those that a handler is given.
-const OTHER_VARIABLES: [&str; 11] = [
-    "LANEWAY_SERVER",
-    "LANEWAY_TOKEN",
-    "LANEWAY_REF",
-    "LANEWAY_KEY",
-    "LANEWAY_KEY_B64",
-    "LANEWAY_ID",
-    "LANEWAY_PREV",
-    "LANEWAY_SEQ",
-    "LANEWAY_ATTEMPT",
-    "LANEWAY_FENCE",
-    "LANEWAY_TYPE",
-];
+/// Variables that are ours and no settings: those of the commands that speak HTTP. A handler is given others.
+const OTHER_VARIABLES: [&str; 2] = ["LANEWAY_SERVER", "LANEWAY_TOKEN"];
 /// Kubernetes tells every container so about a service of the name `laneway`.
 const FOREIGN_BEGINNINGS: [&str; 2] = ["LANEWAY_PORT", "LANEWAY_SERVICE_"];
 
@@ -203,7 +192,8 @@ fn unknown_name(origin: &Origin, path: &str, known: &[&str]) -> String {
 
 fn unknown_variables(environment: &Environment) -> Vec<String> {
     let variables: Vec<String> = TABLE.iter().map(Setting::variable).collect();
-    let known: Vec<&str> = variables.iter().map(String::as_str).chain(OTHER_VARIABLES).collect();
+    let known: Vec<&str> =
+        variables.iter().map(String::as_str).chain(OTHER_VARIABLES).chain(handlers::VARIABLES).collect();
     let is_foreign = |name: &str| FOREIGN_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
     let unknown =
         environment.variables.keys().filter(|name| !known.contains(&name.as_str()) && !is_foreign(name));

@@ -64,6 +64,34 @@ async fn a_worker_settles_with_result_state_and_emits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_worker_is_told_generations_and_what_was_done_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = program.client();
+    client.put_stream("pods", &serde_json::from_str(r#"{"mode":"latest"}"#).unwrap()).await.unwrap();
+    let settings = r#"{"stream":"pods","pull":true,"keep_last":true}"#;
+    client.put_processor("charge", &serde_json::from_str(settings).unwrap()).await.unwrap();
+    let shown = client.processor("charge").await.unwrap().settings;
+    assert!(shown.expect("it is shown").keep_last);
+    let newer = |generation, delete| EventDraft { generation: Some(generation), delete, ..event("web", 7) };
+
+    client.append("pods", &[newer(4, false)]).await.unwrap();
+    let first = claim(&client, r#"{"wait":"20s"}"#).await;
+    let [event] = &first.events[..] else { panic!("{first:?}") };
+    assert_eq!((event.generation, event.incarnation, event.delete), (Some(4), Some(0), false));
+    assert!(first.last_done.is_none(), "{first:?}");
+    assert!(settle(&client, &first, r#""outcome":"done""#).await.accepted);
+
+    client.append("pods", &[newer(5, true)]).await.unwrap();
+    let second = claim(&client, r#"{"wait":"20s"}"#).await;
+    assert!(second.events[0].delete, "{second:?}");
+    let last = second.last_done.expect("the first is done");
+    assert_eq!((last.id, last.generation, last.incarnation), (first.events[0].id, 4, 0));
+    assert_eq!(last.data.unwrap().get(), "7");
+    program.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_silent_worker_loses_its_lane_to_the_next_one() {
     let folder = tempfile::tempdir().unwrap();
     let program = Program::serve(folder.path()).await;

@@ -142,7 +142,7 @@ pub async fn sizes_in_a_commit_are_bounded(bench: &Bench) {
     let job = bench.send_one(&place, job_draft("j", "job", place.seat.processor)).await;
     let bytes = |count: usize| Bytes::from(vec![b'x'; count]);
     let state = |count: usize| vec![StateWrite { key: key("a"), value: Some(bytes(count)) }];
-    refuse(bench, &place, fence, |commit| commit.states = state(limits::VALUE_BYTES_MAX + 1)).await;
+    refuse(bench, &place, fence, |commit| commit.states = state(limits::STATE_STORED_BYTES_MAX + 1)).await;
     refuse(bench, &place, fence, |commit| {
         commit.passed = passed(&[job]);
         commit.jobs = vec![job_end(job, JobResult::Inline(bytes(limits::RESULT_INLINE_BYTES_MAX + 1)))];
@@ -172,7 +172,7 @@ pub async fn sizes_in_a_commit_are_bounded(bench: &Bench) {
     .await;
     let mut commit = bench.commit_of(place.seat, fence);
     commit.passed = passed(&[job]);
-    commit.states = state(limits::VALUE_BYTES_MAX);
+    commit.states = state(limits::STATE_STORED_BYTES_MAX);
     commit.jobs = vec![job_end(job, JobResult::Inline(bytes(limits::RESULT_INLINE_BYTES_MAX)))];
     bench.commit(commit).await;
 }

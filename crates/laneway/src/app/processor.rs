@@ -110,13 +110,15 @@ impl Retry {
 ///         ctx.cancel().cancelled().await; // an hour of work, which nobody wants any more
 ///         return Err(Error::permanent("stopped"));
 ///     }
+///     let before: Option<Pod> = ctx.last_record()?; // here nothing: the first was never done
+///     assert!(before.is_none_or(|before| before.revision < pod.revision));
 ///     Ok(pod.revision)
 /// }
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<()> {
 /// let app = App::new();
 /// let pods = app.stream::<Pod>("pods").mode(Mode::Latest);
-/// app.processor("sync", &pods, sync).supersede_running();
+/// app.processor("sync", &pods, sync).supersede_running().keep_last();
 /// app.start().await?;
 /// pods.send(&Pod { name: "web".to_owned(), revision: 1 }).await?;
 /// app.advance(secs(1)).await;
@@ -292,6 +294,12 @@ impl<'a> Processor<'a> {
     /// Where the newest wins: a newer event asks the running one of its lane to stop. Default: it may finish.
     pub fn supersede_running(self) -> Self {
         self.change(|declaration| declaration.settings.supersede_running = true)
+    }
+
+    /// Where the newest wins: keeps what was done last in every lane, so that a handler can compare with
+    /// [`Ctx::last_record`](crate::Ctx::last_record). Costs a payload per lane. Default: only its id and generation.
+    pub fn keep_last(self) -> Self {
+        self.change(|declaration| declaration.settings.keep_last = true)
     }
 }
 

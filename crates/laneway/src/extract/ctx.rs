@@ -8,8 +8,10 @@ use laneway_engine::handler::{CancelToken, LastDone};
 
 use super::needs::Extract;
 use super::scope::Scope;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::format;
 use crate::job::Progress;
+use crate::record::Record;
 
 /// The run: which event, which attempt, until when, and whether it is to stop.
 ///
@@ -133,8 +135,19 @@ impl Ctx {
     }
 
     /// Where the newest wins: what was done last in this lane.
-    pub fn last_done(&self) -> Option<LastDone> {
-        self.scope.parts().last_done
+    pub fn last_done(&self) -> Option<&LastDone> {
+        self.scope.parts().last_done.as_ref()
+    }
+
+    /// Where the newest wins, with [`keep_last`](crate::Processor::keep_last): the record that was done last in this
+    /// lane, to compare the new one with. Nothing before the first, and nothing that was done without `keep_last`.
+    ///
+    /// # Errors
+    /// When the bytes are no such record; it fails for good.
+    pub fn last_record<T: Record>(&self) -> Result<Option<T>> {
+        let data = self.last_done().and_then(|last| last.data.as_ref());
+        let record = data.map(|data| format::decode("the data of the event done last", data));
+        record.transpose().map_err(Error::permanent)
     }
 
     /// How long the run may still take; nothing without a timeout.

@@ -121,7 +121,7 @@ impl LaneCall {
             event,
             attempt,
             fence: self.lane.fence,
-            last_done: self.lane.last_done,
+            last_done: self.lane.last_done.clone(),
             progress: self.lane.progress.clone(),
             cancel: self.cancel.clone(),
             deadline: self.deadline,

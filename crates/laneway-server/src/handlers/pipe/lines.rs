@@ -3,7 +3,7 @@
 use laneway::core::{Due, EventId};
 use laneway::engine::handler::{LaneAnswer, LaneRun, Run};
 use laneway_client::Json;
-use laneway_client::wire::{ClaimedEvent, Settlement};
+use laneway_client::wire::{ClaimedEvent, LastDone, Settlement};
 use serde::Serialize;
 
 use crate::http::wire as convert;
@@ -23,6 +23,8 @@ struct Line<'a> {
     expires_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_done: Option<LastDone>,
     events: Vec<ClaimedEvent>,
 }
 
@@ -39,6 +41,7 @@ pub(super) fn question(claim: &str, run: &Run, lane: &LaneRun) -> Vec<u8> {
         attempt: lane.attempt,
         expires_at: run.deadline.map(|at| convert::date_of(convert::due(Due::Steady(at)))),
         state: lane.state.as_ref().and_then(|state| convert::payload(&state.bytes).0),
+        last_done: lane.last_done.as_ref().map(convert::last_done),
         events: lane.events.iter().map(|event| convert::claimed(&run.stream, run.partition, event)).collect(),
     };
     as_line(&line)

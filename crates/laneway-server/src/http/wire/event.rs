@@ -75,9 +75,24 @@ pub(crate) fn claimed(stream: &str, partition: Partition, event: &laneway::core:
         prev: event.prev.map(|prev| prev.0),
         seq: event.seq.map(|seq| seq.0),
         kind: kind(&event.kind),
+        generation: event.generation,
+        incarnation: event.generation.map(|_| event.incarnation),
+        delete: event.delete,
         data,
         data_b64,
         headers: header_texts(&event.headers),
         job: event.job.map(|job| job.id.to_string()),
+    }
+}
+
+/// What was done last in a lane, for a worker.
+pub(crate) fn last_done(last: &laneway::engine::handler::LastDone) -> wire::LastDone {
+    let (data, data_b64) = last.data.as_ref().map_or((None, None), |data| payload(data));
+    wire::LastDone {
+        id: last.id.0,
+        generation: last.generation,
+        incarnation: last.incarnation,
+        data,
+        data_b64,
     }
 }

@@ -17,7 +17,7 @@ pub(super) use laneway::core::period::text as length_text;
 
 pub(super) use cloud_event::{cloud_event, with_data};
 pub(super) use draft::{appending, draft, expects_no_object};
-pub(crate) use event::{claimed, reference};
+pub(crate) use event::{claimed, last_done, reference};
 pub(super) use event::{event, header_texts, kind};
 pub(super) use key::key;
 pub(crate) use key::{Named, named};

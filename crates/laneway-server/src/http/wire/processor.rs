@@ -40,7 +40,7 @@ pub(crate) fn settings_in(asked: &wire::ProcessorSettings) -> Result<ProcessorSe
     }
     settings.types.clone_from(&asked.types);
     (settings.rate, settings.rate_per_key) = (asked.rate, asked.rate_per_key);
-    settings.supersede_running = asked.supersede_running;
+    (settings.supersede_running, settings.keep_last) = (asked.supersede_running, asked.keep_last);
     settings.start = asked.start.as_ref().map_or(Ok(StartAt::Beginning), start_in)?;
     Ok(settings)
 }
@@ -110,6 +110,7 @@ pub(crate) fn settings_out(
         rate: settings.rate,
         rate_per_key: settings.rate_per_key,
         supersede_running: settings.supersede_running,
+        keep_last: settings.keep_last,
     }
 }
 
@@ -142,7 +143,7 @@ mod tests {
     fn settings_come_back_as_they_were() {
         let json = r#"{"stream":"orders","pull":true,"concurrency":7,"timeout":"30s","retry":{"max_attempts":2,
             "backoff":"100ms","backoff_max":"1m"},"on_failure":"dead_letter_lane","types":["order.*"],"start":17,"rate":100,
-            "rate_per_key":5,"supersede_running":true}"#;
+            "rate_per_key":5,"supersede_running":true,"keep_last":true}"#;
         let asked: wire::ProcessorSettings = serde_json::from_str(json).unwrap();
         let told = settings_out("orders", RunsAt::Workers, &settings_in(&asked).unwrap());
         assert_eq!(serde_json::to_value(told).unwrap(), serde_json::to_value(asked).unwrap());

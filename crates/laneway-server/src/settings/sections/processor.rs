@@ -260,6 +260,13 @@ impl Section for Processor {
             about: "In a stream of mode latest, a newer event asks the running one of its lane to stop.",
             read: |to, value| put(&mut to.settings.supersede_running, yes_no(value)),
         },
+        Field {
+            path: "keep_last",
+            form: Form::YesNo,
+            default: Some("false"),
+            about: "In a stream of mode latest, the payload of the event done last in a lane is kept and told to its next run (not to `exec`).",
+            read: |to, value| put(&mut to.settings.keep_last, yes_no(value)),
+        },
     ];
 
     fn name(raw: &RawProcessor) -> &str {
