@@ -13,8 +13,6 @@ use crate::store::{BenchStore, STREAM};
 use crate::workload::SHARDS;
 use crate::{Failure, seam};
 
-/// How long the last events of a round may take.
-const DRAIN: Duration = Duration::from_secs(30);
 /// How often it is looked whether everything is settled, and how long that may take.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 const SETTLE_WITHIN: Duration = Duration::from_secs(600);
@@ -28,6 +26,8 @@ pub(crate) struct Node {
 impl Node {
     /// Name of its processor.
     pub(crate) const PROCESSOR: &str = "engine";
+    /// How long the last events of a round may take.
+    pub(crate) const DRAIN: Duration = Duration::from_secs(30);
 
     pub(crate) fn new(store: BenchStore) -> Self {
         let shared = Arc::new(store.store.clone());
@@ -48,7 +48,7 @@ impl Node {
 
     /// Lets what runs finish.
     pub(crate) async fn stop(&self) {
-        self.engine.drain(DRAIN).await;
+        self.engine.drain(Self::DRAIN).await;
     }
 
     /// What was written so far, beside so many events.
@@ -63,7 +63,11 @@ impl Node {
             true => operator.pause(Self::PROCESSOR, "the benchmark").await?,
             false => operator.resume(Self::PROCESSOR).await?,
         };
-        if operator.wait(&filed, DRAIN).await? { Ok(()) } else { Err("a request was not applied".into()) }
+        if operator.wait(&filed, Self::DRAIN).await? {
+            Ok(())
+        } else {
+            Err("a request was not applied".into())
+        }
     }
 
     /// Waits until everything that was appended is settled.

@@ -49,7 +49,8 @@ pub(super) fn run(context: &Context) -> Result<Row, Failure> {
         let store =
             runtime.block_on(BenchStore::create(&folder.join(round.to_string()), FileOptions::default()))?;
         let node = Node::new(store);
-        let waits = runtime.block_on(measure(&node, length))?;
+        let settled = async || node.until_settled().await;
+        let waits = runtime.block_on(waits(&node.engine, length, settled))?;
         node.store.store.close()?;
         let syncs = sync::measure(context, context.length(1_000, 5_000), EVERY)?;
         let busy_syncs = sync::measure(context, context.length(300, 2_000), Duration::ZERO)?;
@@ -88,8 +89,12 @@ pub(super) fn run(context: &Context) -> Result<Row, Failure> {
     })
 }
 
-/// The wait of every job, in microseconds.
-async fn measure(node: &Node, length: Duration) -> Result<Vec<u32>, Failure> {
+/// The wait of every job that an engine is given in so long, in microseconds. It is stopped in the end.
+pub(crate) async fn waits(
+    engine: &Engine,
+    length: Duration,
+    until_settled: impl AsyncFnOnce() -> Result<(), Failure>,
+) -> Result<Vec<u32>, Failure> {
     let start = seam::now();
     let waits = Arc::<Mutex<Vec<u32>>>::default();
     let of_handler = Arc::clone(&waits);
@@ -100,19 +105,20 @@ async fn measure(node: &Node, length: Duration) -> Result<Vec<u32>, Failure> {
         std::future::ready(run.lanes.iter().map(LaneAnswer::all_done).collect())
     };
     let settings = ProcessorSettings { uses_state: false, ..ProcessorSettings::default() };
-    node.process(settings, handler).await?;
+    engine.process(Node::PROCESSOR, STREAM, settings, Arc::new(handler)).await?;
+    engine.start_upkeep();
     let mut rng = fastrand::Rng::with_seed(3);
     let mut beats = seam::beats(EVERY);
     let mut submits = Vec::new();
     while seam::now().duration_since(start) < length {
         beats.tick().await;
-        submits.push(seam::spawn(submit(node.engine.clone(), rng.u32(..KEYS), start)));
+        submits.push(seam::spawn(submit(engine.clone(), rng.u32(..KEYS), start)));
     }
     for submit in submits {
         submit.await??;
     }
-    node.until_settled().await?;
-    node.stop().await;
+    until_settled().await?;
+    engine.drain(Node::DRAIN).await;
     Ok(std::mem::take(&mut *waits.lock()))
 }
 

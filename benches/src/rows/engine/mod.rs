@@ -8,4 +8,5 @@ mod load;
 mod rows;
 
 pub(crate) use backlog::raw_drain;
+pub(crate) use latency::waits;
 pub(crate) use rows::{names, run};

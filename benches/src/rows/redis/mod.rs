@@ -3,6 +3,8 @@
 //! The server syncs every second, as most do: every figure says `buffered`.
 
 mod idle;
+mod latency;
+mod nodes;
 mod ours;
 mod raw;
 mod rows;

@@ -11,15 +11,14 @@ use laneway_engine::{Engine, Env, ProcessorSettings, Stores};
 use laneway_redis::{RedisOptions, RedisStore};
 
 use super::rows::{KEYS, PER_CALL, WORKERS};
+use crate::node::Node;
+use crate::store::STREAM;
 use crate::workload::{PAYLOAD_BYTES, SHARDS, key};
 use crate::{Failure, seam};
 
-const STREAM: &str = "orders";
-const PROCESSOR: &str = "engine";
-/// How often it is looked whether everything is settled, how long that may take, and how long the end may.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
-const SETTLE_WITHIN: Duration = Duration::from_secs(600);
-const DRAIN: Duration = Duration::from_secs(30);
+/// How often it is looked whether something has come about, and how long that may take.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(2);
+pub(super) const WITHIN: Duration = Duration::from_secs(600);
 
 /// A store with one stream, and a processor that has not begun.
 #[derive(Clone)]
@@ -30,15 +29,14 @@ pub(super) struct Ours {
 
 impl Ours {
     pub(super) async fn open(url: &str, namespace: &str) -> Result<Self, Failure> {
-        let options = RedisOptions { namespace: namespace.to_owned(), ..RedisOptions::new(url) };
-        let store = RedisStore::open(options).await?;
+        let store = connect(url, namespace).await?;
         let settings =
             StreamSettings { partitions: SHARDS, keep: Duration::ZERO, ..StreamSettings::default() };
         let define = Define::Stream { name: STREAM.to_owned(), expect: None, settings };
         let stream = store.define(define).await?.stream.ok_or("no stream was made")?;
         let register = Define::Processor {
             stream: stream.id,
-            name: PROCESSOR.to_owned(),
+            name: Node::PROCESSOR.to_owned(),
             start: StartAt::Beginning,
             settings: Bytes::new(),
         };
@@ -89,25 +87,30 @@ impl Ours {
 
     /// Runs everything through a handler that does nothing; answers the seconds until all is settled.
     pub(super) async fn drain(&self) -> Result<f64, Failure> {
-        let shared = Arc::new(self.store.clone());
-        let stores = Stores { store: shared.clone(), documents: shared.clone(), wakeups: shared };
-        let engine = Engine::new(stores, Env::system());
-        let handler = |run: Run| {
-            let answers = run.lanes.iter().map(|_| LaneAnswer::done(None)).collect();
-            std::future::ready(answers)
-        };
+        let engine = Engine::new(self.stores(), Env::system());
         let start = seam::now();
-        let settings = ProcessorSettings { uses_state: false, ..ProcessorSettings::default() };
-        engine.process(PROCESSOR, STREAM, settings, Arc::new(handler)).await?;
+        process(&engine).await?;
+        self.until_settled().await?;
+        let seconds = seam::seconds_since(start);
+        engine.drain(Node::DRAIN).await;
+        Ok(seconds)
+    }
+
+    pub(super) fn stores(&self) -> Stores {
+        let shared = Arc::new(self.store.clone());
+        Stores { store: shared.clone(), documents: shared.clone(), wakeups: shared }
+    }
+
+    /// Waits until everything that was appended is settled.
+    pub(super) async fn until_settled(&self) -> Result<(), Failure> {
+        let start = seam::now();
         while let Some(open) = self.open_shard().await? {
-            if seam::seconds_since(start) > SETTLE_WITHIN.as_secs_f64() {
-                return Err(format!("{open} after {SETTLE_WITHIN:?}").into());
+            if seam::now().duration_since(start) > WITHIN {
+                return Err(format!("{open} after {WITHIN:?}").into());
             }
             seam::pause(LOOK_EVERY).await;
         }
-        let seconds = seam::seconds_since(start);
-        engine.drain(DRAIN).await;
-        Ok(seconds)
+        Ok(())
     }
 
     /// A shard where something is not settled, in words.
@@ -124,6 +127,23 @@ impl Ours {
         }
         Ok(None)
     }
+}
+
+/// A store with connections of its own.
+pub(super) async fn connect(url: &str, namespace: &str) -> Result<RedisStore, Failure> {
+    let options = RedisOptions { namespace: namespace.to_owned(), ..RedisOptions::new(url) };
+    Ok(RedisStore::open(options).await?)
+}
+
+/// Has an engine run everything with a handler that does nothing.
+pub(super) async fn process(engine: &Engine) -> Result<(), Failure> {
+    let handler = |run: Run| {
+        let answers = run.lanes.iter().map(|_| LaneAnswer::done(None)).collect();
+        std::future::ready(answers)
+    };
+    let settings = ProcessorSettings { uses_state: false, ..ProcessorSettings::default() };
+    engine.process(Node::PROCESSOR, STREAM, settings, Arc::new(handler)).await?;
+    Ok(())
 }
 
 /// Numbers of keys by the shard that they belong to.

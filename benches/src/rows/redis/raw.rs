@@ -10,6 +10,8 @@ use crate::{Failure, seam};
 const GROUP: &str = "raw";
 /// Entries of one read.
 const READ: usize = 1_000;
+/// Calls that do nothing.
+const PINGS: usize = 2_000;
 
 fn stream(shard: u32) -> String {
     format!("raw:{shard}")
@@ -17,6 +19,18 @@ fn stream(shard: u32) -> String {
 
 async fn connection(url: &str) -> Result<MultiplexedConnection, Failure> {
     Ok(Client::open(url)?.get_multiplexed_async_connection().await?)
+}
+
+/// The microseconds of calls that do nothing, one after the other.
+pub(super) async fn pings(url: &str) -> Result<Vec<u32>, Failure> {
+    let mut connection = connection(url).await?;
+    let mut calls = Vec::with_capacity(PINGS);
+    for _ in 0..PINGS {
+        let start = seam::now();
+        redis::cmd("PING").query_async::<()>(&mut connection).await?;
+        calls.push(u32::try_from(seam::now().duration_since(start).as_micros()).unwrap_or(u32::MAX));
+    }
+    Ok(calls)
 }
 
 /// Adds so many entries, in pipelines of as many as the store takes per call; answers the seconds.

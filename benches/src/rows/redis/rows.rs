@@ -3,7 +3,7 @@
 use laneway_testkit::servers::RedisServer;
 
 use super::ours::Ours;
-use super::{idle, raw};
+use super::{idle, latency, nodes, raw};
 use crate::context::{Context, progress};
 use crate::measured::median;
 use crate::report::{Better, Row};
@@ -11,6 +11,7 @@ use crate::{Failure, seam};
 
 const APPEND: &str = "redis append 100 per call";
 const DRAIN: &str = "redis drain in lane order";
+const NODES: &str = "redis drain, 3 nodes";
 const LIFE: &str = "redis server time";
 /// Events of one call.
 pub(super) const PER_CALL: usize = 100;
@@ -19,24 +20,30 @@ pub(super) const WORKERS: u32 = 4;
 /// Lanes of the appends.
 pub(super) const KEYS: u32 = 10_000;
 const ROUNDS: usize = 3;
+/// How the server writes, as most do.
+const EVERY_SECOND: &[&str] = &["--appendfsync", "everysec"];
 /// Shares of the raw server that must be reached, and microseconds that an event may cost.
 const APPEND_MUST: f64 = 0.33;
 const DRAIN_MUST: f64 = 0.3;
 const LIFE_MUST: f64 = 15.0;
 
 pub(crate) fn names() -> Vec<String> {
-    [APPEND, DRAIN, LIFE, idle::NAME].map(str::to_owned).to_vec()
+    [APPEND, DRAIN, NODES, LIFE, latency::NAME, idle::NAME].map(str::to_owned).to_vec()
 }
 
 pub(crate) fn run(context: &Context) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     let runtime = seam::runtime()?;
-    if [APPEND, DRAIN, LIFE].iter().any(|name| context.wants(name)) {
+    if [APPEND, DRAIN, NODES, LIFE].iter().any(|name| context.wants(name)) {
         let figures = runtime.block_on(measure(context))?;
         rows.extend(figures.rows().into_iter().filter(|row| context.wants(&row.name)));
     }
+    if context.wants(latency::NAME) {
+        let server = RedisServer::start(EVERY_SECOND);
+        rows.push(runtime.block_on(latency::run(context, &server.url()))?);
+    }
     if context.wants(idle::NAME) {
-        let server = RedisServer::start(&["--appendfsync", "everysec"]);
+        let server = RedisServer::start(EVERY_SECOND);
         rows.push(runtime.block_on(idle::run(context, &server.url()))?);
     }
     Ok(rows)
@@ -49,6 +56,7 @@ struct Round {
     raw_append: f64,
     drain: f64,
     raw_drain: f64,
+    by_nodes: f64,
     micros: f64,
 }
 
@@ -62,7 +70,7 @@ async fn measure(context: &Context) -> Result<Figures, Failure> {
     progress(&format!("redis: {ROUNDS} rounds of {events} events, in turns with the raw server"));
     let mut rounds = Vec::new();
     for round in 0..ROUNDS {
-        let server = RedisServer::start(&["--appendfsync", "everysec"]);
+        let server = RedisServer::start(EVERY_SECOND);
         let url = server.url();
         let ours = Ours::open(&url, &format!("round-{round}")).await?;
         let (before, _) = raw::used(&url).await?;
@@ -74,14 +82,22 @@ async fn measure(context: &Context) -> Result<Figures, Failure> {
         if drained != events {
             return Err(format!("{drained} of {events} raw entries were read").into());
         }
+        let by_nodes = nodes::drain(&url, &format!("nodes-{round}"), events).await?;
         let micros = (after - before) / events as f64;
-        rounds.push(Round { append, raw_append, drain, raw_drain: events as f64 / seconds, micros });
+        rounds.push(Round {
+            append,
+            raw_append,
+            drain,
+            raw_drain: events as f64 / seconds,
+            by_nodes,
+            micros,
+        });
     }
     Ok(Figures { events, rounds })
 }
 
 impl Figures {
-    fn rows(&self) -> [Row; 3] {
+    fn rows(&self) -> [Row; 4] {
         let Self { events, rounds } = self;
         let of = |figure: fn(&Round) -> f64| median(rounds, figure);
         let (raw_append, raw_drain) = (of(|round| round.raw_append), of(|round| round.raw_drain));
@@ -116,6 +132,14 @@ impl Figures {
                 "{events} events through the engine and a handler that does nothing; raw reads 1,000 at a time"
             ),
         );
+        let by_nodes = row(
+            NODES,
+            of(|round| round.by_nodes),
+            "XREADGROUP + XACK",
+            raw_drain,
+            DRAIN_MUST,
+            format!("the same through {} nodes of one machine that share the seats", nodes::NODES),
+        );
         let life = Row {
             name: LIFE.to_owned(),
             rate: of(|round| round.micros),
@@ -126,6 +150,6 @@ impl Figures {
             note: "of the server's main thread: append, read and commit of a plain event".to_owned(),
             ..Row::default()
         };
-        [append, drain, life]
+        [append, drain, by_nodes, life]
     }
 }
