@@ -120,7 +120,13 @@ fn shard_call(rows: &Rows) -> Result<Arg> {
         Rows::Scheduled(drafts) => {
             let rows = drafts.iter().map(|found| {
                 let (clock, at) = event::due_parts(found.due);
-                parts![found.ticket, clock, at, found.accepted_at, rows::draft_arg(&found.draft)]
+                parts![
+                    found.ticket,
+                    clock,
+                    at,
+                    found.accepted_at,
+                    rows::draft_arg(&found.draft, found.draft.origin_seq)
+                ]
             });
             piece_call("scheduled", Arg::list(rows))
         }

@@ -11,8 +11,8 @@ use laneway_core::store::{
     Request, Resume, Rows, Seize, Source, Stash, Trim, Trimmed,
 };
 use laneway_core::{
-    EventId, Fence, JobNumber, LaneRecord, Nonce, Refusal, Result, Shard, Store, StoreError, Term, Terminal,
-    Topic,
+    Draft, EventId, Fence, JobNumber, LaneRecord, Nonce, Refusal, Result, Shard, Store, StoreError, Term,
+    Terminal, Topic,
 };
 
 use crate::pack::{ABSENT, Arg, NUMBER_END, named, parts};
@@ -41,7 +41,10 @@ impl Store for RedisStore {
         let shard = append.shard;
         let call = append_call(&append)?;
         let mut reply = self.on_seats(&self.scripts().append, shard, &call).await?;
-        let receipts = reply.list()?.each(|receipts| rows::receipt(receipts.list()?))?;
+        let receipts = reply.list()?.each(|receipts| match receipts.value()? {
+            redis::Value::BulkString(plain) => rows::plain_receipt(&plain),
+            other => rows::receipt(Reply::of(other)?),
+        })?;
         let object_version = Some(reply.number()?).filter(|version| *version > 0);
         Ok(Appended { receipts, durability: self.server().0.durability, object_version })
     }
@@ -170,6 +173,14 @@ fn place(shard: Shard) -> Arg {
     named! { stream: shard.stream.0, partition: shard.partition.0 }
 }
 
+/// The number of the first draft, where each has one more than the one before: they need not say it one by one. Those
+/// that are delayed do, because the schedule keeps them as they came.
+fn first_number(drafts: &[Draft]) -> Option<u64> {
+    let first = drafts.first()?.origin_seq?;
+    let is_next = |(number, draft): (u64, &Draft)| draft.origin_seq == Some(number) && draft.delay.is_none();
+    (first..).zip(drafts).all(is_next).then_some(first)
+}
+
 fn append_call(append: &Append) -> Result<Arg> {
     let origin = append.origin.as_ref();
     let highest = append.drafts.iter().filter_map(|draft| draft.origin_seq).max().unwrap_or(0);
@@ -182,6 +193,11 @@ fn append_call(append: &Append) -> Result<Arg> {
             );
         }
     }
+    let first_number = first_number(&append.drafts);
+    let drafts = append
+        .drafts
+        .iter()
+        .map(|draft| rows::draft_arg(draft, draft.origin_seq.filter(|_| first_number.is_none())));
     let from_outbox = origin.is_some_and(|origin| matches!(origin.source, Source::Outbox { .. }));
     let object = append
         .object
@@ -193,7 +209,8 @@ fn append_call(append: &Append) -> Result<Arg> {
         .with("source", origin.map(|origin| rows::source_name(&origin.source)))
         .with("term", origin.map_or(0, |origin| origin.term.0))
         .with("from_outbox", from_outbox)
-        .with("drafts", Arg::list(append.drafts.iter().map(rows::draft_arg)))
+        .with("first_number", first_number)
+        .with("drafts", Arg::list(drafts))
         .with("object", object)
         .with("hold_max", HOLD_MAX)
         .with("topic", topic_bytes(Topic::Shard(append.shard))))

@@ -19,8 +19,8 @@ use crate::pack::{Arg, parts};
 use crate::reply::{Reply, bits, corrupt, end_of_time};
 use crate::wire::{self, DeadRest, EndRest};
 
-/// A draft as `joins.lua` reads it.
-pub(crate) fn draft_arg(draft: &Draft) -> Arg {
+/// A draft as `joins.lua` reads it, with its number at its origin where the call does not say it for all.
+pub(crate) fn draft_arg(draft: &Draft, number: Option<u64>) -> Arg {
     let delay = draft.delay.map(|delay| {
         let (clock, at) = match delay.until {
             StartAfter::Delay(length) => (0u8, Arg::from(length)),
@@ -40,7 +40,7 @@ pub(crate) fn draft_arg(draft: &Draft) -> Arg {
         draft.ttl.into(),
         dedup.into(),
         draft.expect_prev.map(Option::unwrap_or_default).into(),
-        draft.origin_seq.into(),
+        number.into(),
         draft.job.map(|job| parts![job.responder.0, job.keep]).into(),
     ];
     // Most drafts are a key and a body: what is absent at the end is left out.
@@ -128,6 +128,20 @@ pub(crate) fn receipt(mut from: Reply) -> Result<Receipt> {
             job: job_id(&mut from)?,
         },
         other => return Err(corrupt(format!("receipt of kind {}", other.escape_ascii()))),
+    })
+}
+
+/// What became of a plain event: its id, the one before it and its number, six bytes each.
+pub(crate) fn plain_receipt(mut bytes: &[u8]) -> Result<Receipt> {
+    if bytes.len() != 18 {
+        return Err(corrupt(format!("a receipt of {} bytes", bytes.len())));
+    }
+    let (id, prev, seq) = (bytes.get_uint(6), bytes.get_uint(6), bytes.get_uint(6));
+    Ok(Receipt::New {
+        id: EventId(id),
+        prev: Some(EventId(prev)).filter(|prev| prev.0 > 0),
+        seq: Some(Seq(seq)).filter(|seq| seq.0 > 0),
+        job: None,
     })
 }
 

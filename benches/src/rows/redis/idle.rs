@@ -26,7 +26,7 @@ pub(super) async fn run(context: &Context, url: &str) -> Result<Row, Failure> {
         for numbers in numbers.chunks(PER_CALL) {
             let draft = |number: &u32| Ok(Draft::new(Some(key(*number)?), Kind::default(), payload.clone()));
             let drafts = numbers.iter().map(draft).collect::<Result<Vec<_>, Failure>>()?;
-            ours.append_to(shard, drafts).await?;
+            ours.append_to(shard, drafts, None).await?;
         }
     }
     let (_, full) = raw::used(url).await?;

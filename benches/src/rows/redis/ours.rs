@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::store::{Append, Define, Query, Rows};
-use laneway_core::{Draft, Kind, Partition, StartAt, Store, StreamInfo, StreamSettings};
+use laneway_core::store::{Append, Define, Origin, Query, Rows, Source};
+use laneway_core::{Draft, Kind, Partition, StartAt, Store, StreamInfo, StreamSettings, Term};
 use laneway_engine::handler::{LaneAnswer, Run};
 use laneway_engine::{Engine, Env, ProcessorSettings, Stores};
 use laneway_redis::{RedisOptions, RedisStore};
@@ -60,24 +60,35 @@ impl Ours {
         let keys = keys_of_shards(KEYS)?;
         let payload = Bytes::from(vec![7; PAYLOAD_BYTES]);
         let mut random = fastrand::Rng::with_seed(u64::from(worker));
+        // Numbered, as the engine's producer does it: so that a call whose answer got lost can be repeated.
+        let source = Source::Named(Bytes::from(format!("worker/{worker}")));
+        let origin = Origin { source, term: Term(1) };
+        let mut numbers_at_origin = 1..;
         for call in 0..calls {
             let shard = (call as u32 * WORKERS + worker) % SHARDS;
             let numbers = &keys[shard as usize];
             let drafts = (0..PER_CALL).map(|_| {
                 let number = numbers[random.usize(0..numbers.len())];
-                Ok(Draft::new(Some(key(number)?), Kind::default(), payload.clone()))
+                let mut draft = Draft::new(Some(key(number)?), Kind::default(), payload.clone());
+                draft.origin_seq = numbers_at_origin.next();
+                Ok(draft)
             });
-            self.append_to(shard, drafts.collect::<Result<_, Failure>>()?).await?;
+            self.append_to(shard, drafts.collect::<Result<_, Failure>>()?, Some(origin.clone())).await?;
         }
         Ok(())
     }
 
-    pub(super) async fn append_to(&self, shard: u32, drafts: Vec<Draft>) -> Result<(), Failure> {
+    pub(super) async fn append_to(
+        &self,
+        shard: u32,
+        drafts: Vec<Draft>,
+        origin: Option<Origin>,
+    ) -> Result<(), Failure> {
         let append = Append {
             shard: self.stream.shard(Partition(shard)),
             incarnation: self.store.about().incarnation,
             layout: self.stream.layout,
-            origin: None,
+            origin,
             drafts,
             object: None,
         };

@@ -59,6 +59,7 @@ local function main()
   look_up_tails(A.drafts)
   local scheduled, waiting, receipts, new, gone, known = shard.scheduled, {}, {}, {}, {}, {}
   local object, number = false, seen_number
+  local first_number, is_queue = A.first_number, shard.mode ~= 1
 
   -- A remembered draft under this name, in this call or before.
   local function remembered(name)
@@ -81,9 +82,15 @@ local function main()
     if delay and delay[1] == 1 and delay[2] == 1 and delay[3] > calendar + A.hold_max then
       refuse('run_at', text(delay[3]), 'at most ' .. text(A.hold_max / 1000000) .. 's from now with delay_mode hold')
     end
-    if source and draft[D_NUMBER] then
-      if draft[D_NUMBER] <= number then return { 'd', false } end
-      number = draft[D_NUMBER]
+    local own_number = first_number and first_number + index or draft[D_NUMBER]
+    if source and own_number then
+      if own_number <= number then return { 'd', false } end
+      number = own_number
+    end
+    -- Most drafts are a key and a body: nothing else concerns them.
+    if key and #draft == 2 and is_queue and not A.object then
+      local id, prev, seq = offer(draft)
+      return struct.pack('>I6I6I6', id, prev, seq)
     end
     local name = dedup and dedup_name(key, dedup[1])
     if dedup then
@@ -115,6 +122,7 @@ local function main()
     else
       local id, prev, seq, job = offer(draft)
       if not id then return { 't', joins.ids[key], (joins.more[key] or PLAIN_TAIL).generation or ZERO8 } end
+      if not job and not dedup then return struct.pack('>I6I6I6', id, prev, seq) end
       receipt = { 'n', id, prev, seq, job }
     end
     if dedup then

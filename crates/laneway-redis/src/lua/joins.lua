@@ -6,10 +6,11 @@ local D_KEY, D_BODY, D_GENERATION, D_INCARNATION, D_DELETE, D_DELAY, D_PRIORITY,
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 local ZERO8 = string.rep('\0', 8)
 -- Tails are kept as numbers by key; only one with a generation, an incarnation or a removal has `more`.
-local joins -- { shard, head, time, ids, seqs, more, changed, fresh, events, urgent }
+local joins -- { shard, head, time, stamp, ids, seqs, more, changed, fresh, events, urgent }
 
 local function begin_joins(shard)
-  joins = { shard = shard, head = shard.head, time = max(shard.time, calendar), ids = {}, seqs = {}, more = {}, changed = {}, fresh = {},
+  local time = max(shard.time, calendar)
+  joins = { shard = shard, head = shard.head, time = time, stamp = struct.pack('>I8', time), ids = {}, seqs = {}, more = {}, changed = {}, fresh = {},
     events = {}, urgent = {} }
 end
 local function keep_tail(key, row)
@@ -128,9 +129,9 @@ local function offer(draft, job)
     elseif joins.more[key] then
       joins.more[key] = nil
     end
-    value = struct.pack('>BBI6I6I8', 1, flags + KEY, prev, seq, joins.time) .. rare .. struct.pack('>I2', #key) .. key .. draft[D_BODY]
+    value = struct.pack('>BBI6I6', 1, flags + KEY, prev, seq) .. joins.stamp .. rare .. struct.pack('>I2', #key) .. key .. draft[D_BODY]
   else
-    value = struct.pack('>BBI6I6I8', 1, flags, 0, 0, joins.time) .. rare .. draft[D_BODY]
+    value = struct.pack('>BBI6I6', 1, flags, 0, 0) .. joins.stamp .. rare .. draft[D_BODY]
   end
   joins.head = id
   joins.events[#joins.events + 1] = value
