@@ -229,11 +229,14 @@ impl Producer {
     }
 
     /// Sends an append until it is answered.
-    async fn send(&self, shard: Shard, append: Append) -> Result<Appended, StoreError> {
+    async fn send(&self, shard: Shard, mut append: Append) -> Result<Appended, StoreError> {
         let (mut wait, mut repeats) = (REPEAT_AFTER, 0);
         loop {
             match self.store.append(append.clone()).await {
-                Err(StoreError::Adopt { stored, .. }) => self.catalogue.adopt(shard, stored).await?,
+                Err(StoreError::Adopt { stored, current, .. }) => {
+                    self.catalogue.adopt(shard, stored, current).await?;
+                    append.incarnation = current;
+                }
                 Err(StoreError::Unknown { .. }) if repeats < REPEATS_MAX => {
                     repeats += 1;
                     self.env.sleep(wait).await;
