@@ -11,6 +11,8 @@ mod clock;
 mod cluster;
 #[path = "damage/test.rs"]
 mod damage;
+#[path = "faults/test.rs"]
+mod faults;
 #[path = "follow/test.rs"]
 mod follow;
 #[path = "full_disk/test.rs"]

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
-use super::{History, Http, Receipt, Step};
+use super::{Effect, History, Http, Receipt, Step};
 use crate::program::Program;
 use crate::seam;
 
@@ -105,10 +105,7 @@ pub(crate) async fn finish(http: &Http, keys: impl IntoIterator<Item = String>) 
     for job in jobs {
         let job = seam::guarded("the last job of a lane", job).await.unwrap();
         assert_eq!(job["status"], "done", "{job}");
-        let reference = job["ref"].as_str().unwrap().to_owned();
-        let key = job["key"].as_str().unwrap().to_owned();
-        // State and outcome are settled together: whatever was settled twice would count twice.
-        last.push(Receipt { reference, key, seq: job["result"].as_u64().unwrap() });
+        last.push(Receipt::of_job(&job));
     }
     last
 }
@@ -120,15 +117,6 @@ pub(crate) async fn history(http: &Http, folder: &Path, acknowledged: Vec<Receip
         (effects.len() >= stored.len()).then_some(effects)
     })
     .await;
-    let effects = effects.iter().map(effect).collect();
-    History { acknowledged, stored, steps: steps(folder), effects }
-}
-
-fn effect(event: &Value) -> Receipt {
-    let data = &event["data"];
-    Receipt {
-        reference: data["ref"].as_str().unwrap().to_owned(),
-        key: event["key"].as_str().unwrap().to_owned(),
-        seq: data["seq"].as_u64().unwrap(),
-    }
+    let effects = effects.iter().map(Effect::read).collect();
+    History { acknowledged, stored, steps: steps(folder), effects, losses: Vec::new() }
 }
