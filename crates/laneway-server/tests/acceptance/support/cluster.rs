@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::server::{configure, finish, history};
+use super::server::{config, finish, history};
 use super::{Effect, History, Http, Receipt};
 use crate::program::Program;
 use crate::seam;
@@ -36,7 +36,7 @@ struct Node {
 impl Cluster {
     pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        configure(folder.path(), "", "");
+        std::fs::write(folder.path().join("laneway.toml"), config("", "")).unwrap();
         let mut cluster = Self { folder, redis: RedisServer::start(&REDIS), nodes: Vec::new() };
         for number in 0..NODES {
             let road = Proxy::start(cluster.redis.address()).unwrap();

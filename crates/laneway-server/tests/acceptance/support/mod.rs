@@ -1,5 +1,6 @@
 //! What the scenarios share: a plain HTTP client, a server with a handler that tells what it does, and a checker of histories.
 
+mod balancer;
 mod cluster;
 mod history;
 mod http;
