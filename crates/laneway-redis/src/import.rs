@@ -191,8 +191,8 @@ fn seat_call(rows: &Rows) -> Result<Arg> {
         }
         Rows::Outbox(emits) => {
             let rows = emits.iter().map(|found| {
-                let row = [&found.incarnation.to_be_bytes()[..], &wire::store(&found.emit)].concat();
-                parts![found.number, row]
+                let lives = [found.incarnation.to_be_bytes(), found.adoptions.to_be_bytes()].concat();
+                parts![found.number, [lives, wire::store(&found.emit).to_vec()].concat()]
             });
             piece_call("outbox", Arg::list(rows))
         }

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use laneway_core::{FullReason, Result, StoreError};
+use laneway_core::{Durability, FullReason, Incarnation, Result, StoreError};
 use parking_lot::RwLock;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError, ServerErrorKind, Value};
@@ -63,6 +63,12 @@ impl Links {
 
     pub(crate) fn last(&self) -> Server {
         self.last.read().clone()
+    }
+
+    /// How safe answers are, and the life of the server, by what the newest connection learned.
+    pub(crate) fn life(&self) -> (Durability, Incarnation) {
+        let last = self.last.read();
+        (last.report.durability, last.incarnation)
     }
 
     pub(crate) fn client(&self) -> &Client {

@@ -51,8 +51,9 @@ impl RedisStore {
                 let rows = self.of_seat(seat, call("outbox", after, limit)).await?;
                 Ok(Rows::Outbox(rows.each(|row| {
                     let number = row.number()?;
-                    let (mut life, emit) = split(row.bytes()?, 4)?;
-                    Ok(OutboxRow { number, incarnation: life.get_u32(), emit: wire::load(emit)? })
+                    let (mut lives, emit) = split(row.bytes()?, 8)?;
+                    let (incarnation, adoptions) = (lives.get_u32(), lives.get_u32());
+                    Ok(OutboxRow { number, incarnation, adoptions, emit: wire::load(emit)? })
                 })?))
             }
             Query::States(seat, after, limit) => {

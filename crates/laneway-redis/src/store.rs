@@ -87,10 +87,8 @@ impl RedisStore {
 
     /// How this store differs from others, and which life of the server the newest connection found.
     pub(crate) fn server(&self) -> (Capabilities, Incarnation) {
-        let server = self.inner.links.last();
-        let capabilities =
-            Capabilities { durability: server.report.durability, persistent: true, shared: true };
-        (capabilities, server.incarnation)
+        let (durability, incarnation) = self.inner.links.life();
+        (Capabilities { durability, persistent: true, shared: true }, incarnation)
     }
 
     pub(crate) fn heard(&self) -> &Heard {

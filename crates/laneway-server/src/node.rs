@@ -162,6 +162,18 @@ impl Node {
         permit.expect("it is never closed")
     }
 
+    /// Runs here too what other nodes were told a moment ago.
+    pub(crate) async fn follow_now(&self) -> Result<(), DefineError> {
+        if !self.engine().is_in_cluster() {
+            return Ok(());
+        }
+        match resume(self.engine(), &self.duties, self.webhooks.as_ref()).await {
+            // It is being looked at already.
+            Err(DefineError::AlreadyRuns(_)) => Ok(()),
+            resumed => resumed,
+        }
+    }
+
     /// Whether the process is about to end.
     pub(crate) fn is_stopping(&self) -> bool {
         *self.ending.borrow() >= Ending::Stopping

@@ -1,7 +1,7 @@
 //! Servers that stores are on, started by tests: on free loopback ports, in temporary folders, gone with the test.
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::{SocketAddr, TcpListener};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -72,6 +72,46 @@ impl RedisServer {
         let pid = std::fs::read_to_string(self.folder.join("pid")).expect("the keeper wrote it");
         let sent = Command::new("kill").args(["-s", name, pid.trim()]).status().expect("kill runs");
         assert!(sent.success(), "signal {name}");
+    }
+
+    /// A server with these settings that copies this one.
+    pub fn replica(&self, settings: &[&str]) -> Self {
+        let replica = Self::start(settings);
+        // By no setting: once promoted it is to stay a master, also when it is killed and comes back.
+        assert_eq!(replica.ask(&format!("REPLICAOF 127.0.0.1 {}", self.address.port())), "+OK");
+        replica
+    }
+
+    /// Whether a replica has all that its master had when this was asked.
+    pub fn has_all_of(&self, master: &Self) -> bool {
+        let told = |server: &Self, field: &str| -> Option<String> {
+            let told = server.ask("INFO replication");
+            told.lines().find_map(|line| line.strip_prefix(field)).map(str::to_owned)
+        };
+        // Before its first copy a replica has places of its own, and its master may have none.
+        if told(self, "master_link_status:").as_deref() != Some("up") {
+            return false;
+        }
+        let place = |server, field| told(server, field).and_then(|place| place.parse::<u64>().ok());
+        let written = place(master, "master_repl_offset:");
+        written.is_some() && place(self, "slave_repl_offset:") >= written
+    }
+
+    /// A replica is a master from now on, with what it has.
+    pub fn promote(&self) {
+        assert_eq!(self.ask("REPLICAOF NO ONE"), "+OK");
+    }
+
+    /// What it says to a command, which must be a word or a text.
+    fn ask(&self, command: &str) -> String {
+        let mut said = BufReader::new(TcpStream::connect(self.address).expect("it listens"));
+        write!(said.get_mut(), "{command}\r\n").expect("it reads");
+        let mut line = String::new();
+        said.read_line(&mut line).expect("it answers");
+        let Some(length) = line.strip_prefix('$') else { return line.trim_end().to_owned() };
+        let mut text = vec![0; length.trim_end().parse().expect("a length")];
+        said.read_exact(&mut text).expect("all of it");
+        String::from_utf8(text).expect("text")
     }
 
     /// Where it listens.

@@ -168,6 +168,9 @@ pub struct OutboxRow {
     pub number: u64,
     /// Which life of the processor emitted it: part of the origin it is forwarded under, also after a reset.
     pub incarnation: u32,
+    /// How often the shard had been adopted when it was emitted: part of the origin too. What survived a failover keeps
+    /// its name, so that its target knows what it has.
+    pub adoptions: u32,
     /// What and where to.
     pub emit: Emit,
 }

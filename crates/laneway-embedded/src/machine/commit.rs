@@ -284,7 +284,8 @@ impl Plan {
             state.put(Table::Dead, &keys::seat_number(seat, dead.event.id.0), &dead.to_row());
         }
         for (number, emit) in (self.before.emitted + 1..).zip(&self.emits) {
-            let outgoing = Outgoing { incarnation: self.before.lanes, emit: emit.clone() };
+            let (incarnation, adoptions) = (self.before.lanes, self.head.fence.adoptions);
+            let outgoing = Outgoing { incarnation, adoptions, emit: emit.clone() };
             state.put(Table::Outbox, &keys::seat_number(seat, number), &outgoing.to_row());
         }
         for number in self.forwarded.0 + 1..=self.forwarded.1 {

@@ -305,8 +305,8 @@ fn import_seat<S: State>(state: &mut S, seat: Seat, rows: Rows) -> Result<()> {
             }
         }
         Rows::Outbox(emits) => {
-            for OutboxRow { number, incarnation, emit } in emits {
-                let row = Outgoing { incarnation, emit }.to_row();
+            for OutboxRow { number, incarnation, adoptions, emit } in emits {
+                let row = Outgoing { incarnation, adoptions, emit }.to_row();
                 state.put(Table::Outbox, &keys::seat_number(seat, number), &row);
             }
         }

@@ -113,8 +113,8 @@ fn requests<S: State>(state: &S, seat: Seat, after: u64, limit: usize) -> Result
 }
 
 fn outbox_row(number: u64, row: Bytes) -> Result<OutboxRow> {
-    let Outgoing { incarnation, emit } = Outgoing::from_row(row)?;
-    Ok(OutboxRow { number, incarnation, emit })
+    let Outgoing { incarnation, adoptions, emit } = Outgoing::from_row(row)?;
+    Ok(OutboxRow { number, incarnation, adoptions, emit })
 }
 
 fn outbox<S: State>(state: &S, seat: Seat, after: u64, limit: usize) -> Result<Vec<OutboxRow>> {

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::store::{Append, LaneSelect, LaneView, Lanes, Owner, Progress, Query, Resume, Rows, Seize};
-use laneway_core::{BlockKind, Nonce, Partition, Result, Seat as SeatId, StoreError, StreamInfo, Topic};
+use laneway_core::{
+    BlockKind, Incarnation, Nonce, Partition, Result, Seat as SeatId, StoreError, StreamInfo, Topic,
+};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::carry::Ground;
-use super::run::{Ended, Order, run};
+use super::run::{Ended, Order, Tenure, run};
 use super::seat::{Names, Seat};
 use super::settings::ProcessorSettings;
 use crate::cluster::{NodeToken, Standing};
@@ -51,7 +53,7 @@ pub(crate) async fn own(
             let taking = take(&ground, seat, &settings, &stream, names.clone(), &asked);
             // Nothing runs yet: whoever wants it to end need not wait for a store that does not answer.
             match unless(order.clone(), |order| order != Order::Run, taking).await {
-                Some(Ok((owned, node))) => run(Arc::clone(&ground), owned, node, order.clone()).await,
+                Some(Ok((owned, tenure))) => run(Arc::clone(&ground), owned, tenure, order.clone()).await,
                 Some(Err(error)) => Ended::Lost(error),
                 None => Ended::Restart,
             }
@@ -179,8 +181,8 @@ async fn take(
     stream: &StreamInfo,
     names: Names,
     asked: &Mutex<Option<Asked>>,
-) -> Result<(Seat, NodeToken)> {
-    let (resume, node) = seize(ground, id, asked).await?;
+) -> Result<(Seat, Tenure)> {
+    let (resume, tenure) = seize(ground, id, asked).await?;
     tracing::debug!(seat = %id, term = %resume.progress.fence.term, "a seat was taken");
     let was_clean = resume.progress.clean;
     let (records, ahead) = records(ground, id).await?;
@@ -202,11 +204,11 @@ async fn take(
             views.iter().for_each(|view| seat.resume_lane(view, was_clean, now));
         }
     }
-    Ok((seat, node))
+    Ok((seat, tenure))
 }
 
 /// Takes the seat as soon as this node has a lease and nobody who lives owns it.
-async fn seize(ground: &Ground, seat: SeatId, asked: &Mutex<Option<Asked>>) -> Result<(Resume, NodeToken)> {
+async fn seize(ground: &Ground, seat: SeatId, asked: &Mutex<Option<Asked>>) -> Result<(Resume, Tenure)> {
     let mut seen = 0;
     loop {
         let node = ground.standing.granted(&ground.env).await.node;
@@ -214,7 +216,8 @@ async fn seize(ground: &Ground, seat: SeatId, asked: &Mutex<Option<Asked>>) -> R
         if is_free(ground, &progress, node).await? {
             let (name, expect) = (node.bytes(), owner_of(&progress));
             *asked.lock() = Some(Asked { node: name.clone(), expect });
-            return seize_as(ground, seat, &progress, name).await.map(|resume| (resume, node));
+            let (resume, life) = seize_as(ground, seat, &progress, name).await?;
+            return Ok((resume, Tenure { node, life }));
         }
         // Its owner is about to hand it over, or its lease about to end.
         tokio::select! {
@@ -225,14 +228,21 @@ async fn seize(ground: &Ground, seat: SeatId, asked: &Mutex<Option<Asked>>) -> R
     }
 }
 
-async fn seize_as(ground: &Ground, seat: SeatId, from: &Progress, node: Bytes) -> Result<Resume> {
+async fn seize_as(
+    ground: &Ground,
+    seat: SeatId,
+    from: &Progress,
+    node: Bytes,
+) -> Result<(Resume, Incarnation)> {
     let (nonce, expect) = (ground.env.nonce(), owner_of(from));
     loop {
         let incarnation = ground.store.about().incarnation;
         let seize = Seize { seat, incarnation, expect: expect.clone(), nonce, node: node.clone() };
         match ground.store.seize(seize).await {
-            Err(StoreError::Adopt { shard, stored, .. }) => ground.catalogue.adopt(shard, stored).await?,
-            answer => return answer,
+            Err(StoreError::Adopt { shard, stored, current }) => {
+                ground.catalogue.adopt(shard, stored, current).await?;
+            }
+            answer => return answer.map(|resume| (resume, incarnation)),
         }
     }
 }

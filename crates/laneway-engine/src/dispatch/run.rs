@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use laneway_core::store::{Committed, Page, Promoted};
-use laneway_core::{Due, Fence, LaneName, Result, Steady, StoreError, Topic};
+use laneway_core::{Due, Fence, Incarnation, LaneName, Result, Steady, StoreError, Topic};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
 use super::carry::{Ground, carrying};
@@ -74,11 +74,19 @@ pub(crate) enum Order {
     Stop,
 }
 
+/// What a seat was taken under: with either gone it must be taken anew.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tenure {
+    /// The node that it was granted to.
+    pub(crate) node: NodeToken,
+    /// The life of the store that granted it.
+    pub(crate) life: Incarnation,
+}
+
 struct Loop {
     ground: Arc<Ground>,
     seat: Seat,
-    /// The node that the seat was granted to.
-    node: NodeToken,
+    tenure: Tenure,
     finished: mpsc::UnboundedReceiver<(RunNo, Finished)>,
     finisher: mpsc::UnboundedSender<(RunNo, Finished)>,
     commit: Option<BoxFuture<'static, Result<Committed>>>,
@@ -136,7 +144,7 @@ struct Loop {
 pub(crate) async fn run(
     ground: Arc<Ground>,
     seat: Seat,
-    node: NodeToken,
+    tenure: Tenure,
     mut order: watch::Receiver<Order>,
 ) -> Ended {
     let now = ground.env.now();
@@ -146,7 +154,7 @@ pub(crate) async fn run(
     let mut this = Loop {
         ground,
         seat,
-        node,
+        tenure,
         finished,
         finisher,
         commit: None,
@@ -230,8 +238,13 @@ impl Loop {
             }
             // A process that was stopped finds its timers late: what it starts or commits is checked here, and nowhere later.
             // And one that lost its lease and has another by now is another node.
-            if self.ground.standing.grant(now.steady).is_none_or(|grant| grant.node != self.node) {
+            if self.ground.standing.grant(now.steady).is_none_or(|grant| grant.node != self.tenure.node) {
                 return Ended::Unleased;
+            }
+            // What another life of the store says must not start under this term: it may come before what was lost, and
+            // that runs again.
+            if self.ground.store.about().incarnation != self.tenure.life {
+                return Ended::Restart;
             }
             let order_now = *order.borrow();
             match order_now {
@@ -373,7 +386,7 @@ impl Loop {
             loaded = answer(&mut self.loading) => self.on_loaded(loaded),
             wish = answer(&mut self.wishing) => self.on_wish(wish),
             found = answer(&mut self.urging) => self.on_urgent(found),
-            forwarded = answer(&mut self.forwarding) => self.on_forwarded(forwarded),
+            forwarded = answer(&mut self.forwarding) => self.on_forwarded(forwarded)?,
             promoted = answer(&mut self.promoting) => self.on_promoted(promoted),
             counted = answer(&mut self.counting) => self.on_counted(counted),
             checked = answer(&mut self.checking) => self.on_checked(checked)?,
@@ -530,18 +543,21 @@ impl Loop {
         }
     }
 
-    fn on_forwarded(&mut self, forwarded: Result<Forwarded>) {
+    fn on_forwarded(&mut self, forwarded: Result<Forwarded>) -> Result<()> {
         match forwarded {
             Ok(forwarded) => {
                 self.forward_wait = TRY_AGAIN;
                 self.seat.emits_forwarded(forwarded);
             }
+            // The store, or the seat in it, is not what was taken.
+            Err(error @ (StoreError::Adopt { .. } | StoreError::Fenced { .. })) => return Err(error),
             Err(error) => {
                 tracing::warn!(seat = %self.seat.id(), %error, "emits are forwarded again");
                 self.forward_after = Some(self.ground.env.now().steady.after(self.forward_wait));
                 self.forward_wait = (self.forward_wait * 2).min(FORWARD_AGAIN_MAX);
             }
         }
+        Ok(())
     }
 
     fn on_promoted(&mut self, promoted: Result<Promoted>) {

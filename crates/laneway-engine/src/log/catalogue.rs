@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use laneway_core::store::{Define, Query, Rows};
-use laneway_core::{ProcessorId, Shard, Store, StoreError, StreamId, StreamInfo};
+use laneway_core::{Incarnation, ProcessorId, Shard, Store, StoreError, StreamId, StreamInfo};
 use parking_lot::RwLock;
 
 /// What the engine knows of the streams. Reads the store when a name is new to it, or when told that something changed.
@@ -104,10 +104,19 @@ impl Catalogue {
         }
     }
 
-    /// Takes over a shard that an earlier life of the store wrote, as the store asked for.
-    pub(crate) async fn adopt(&self, shard: Shard, stored: u128) -> Result<(), StoreError> {
+    /// Takes over a shard that an earlier life of the store wrote, as the store asked for. It also asks who comes with
+    /// the name of an earlier life to a shard that somebody took over since: that one has only to learn the new name.
+    pub(crate) async fn adopt(
+        &self,
+        shard: Shard,
+        stored: u128,
+        current: Incarnation,
+    ) -> Result<(), StoreError> {
+        if stored == current.0 {
+            return Ok(());
+        }
         tracing::error!(%shard, "the store may have lost the end of this shard: it is taken over, ids jump");
-        let stored = laneway_core::Incarnation(stored);
+        let stored = Incarnation(stored);
         self.store.define(Define::Adopt { shard, stored }).await?;
         Ok(())
     }

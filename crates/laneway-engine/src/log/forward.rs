@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use laneway_core::limits::{APPEND_BYTES_MAX, EVENTS_PER_APPEND_MAX};
 use laneway_core::store::{Append, Origin, OutboxRow, Query, Receipt, Rows, Source};
 use laneway_core::{
-    Conflict, ConflictReason, Draft, Fence, Partition, Result, Seat, Shard, Store, StoreError, StreamId,
-    StreamInfo,
+    Conflict, ConflictReason, Draft, Fence, Incarnation, Partition, Result, Seat, Shard, Store, StoreError,
+    StreamId, StreamInfo,
 };
 
 use super::catalogue::{Catalogue, CatalogueError};
@@ -40,19 +40,26 @@ pub(crate) struct Lost {
 /// Forwards what waits in an outbox after a number; answers up to which number everything has arrived.
 ///
 /// Safe to repeat at any point: every partition knows the highest number it has from this outbox.
+///
+/// Refuses: `Adopt` when the store has another life than the one the seat was taken in, and `Fenced` when the outbox has
+/// rows of another owner's life. A partition may have lost what arrived in the life before, or never had what this
+/// owner believes forwarded, and would take what comes behind it: only who takes the seat anew knows where to begin.
 pub(crate) async fn forward_outbox(
     store: &dyn Store,
     catalogue: &Catalogue,
     seat: Seat,
-    fence: Fence,
+    (fence, life): (Fence, Incarnation),
     after: u64,
 ) -> Result<Forwarded> {
     let rows = outbox(store, seat, after).await?;
     let mut forwarded = Forwarded { through: after, lost: Vec::new() };
     let Some(last) = rows.last().map(|row| row.number) else { return Ok(forwarded) };
-    // Per target in order; a reset processor numbers under another name.
-    let mut parts: BTreeMap<(Shard, u32), Vec<Draft>> = BTreeMap::new();
-    for OutboxRow { number, incarnation, emit } in rows {
+    if rows.iter().any(|row| row.adoptions > fence.adoptions) {
+        return Err(StoreError::Fenced { seat, current: fence.term });
+    }
+    // Per target in order; a reset processor and an adopted shard number under other names.
+    let mut parts: BTreeMap<(Shard, u32, u32), Vec<Draft>> = BTreeMap::new();
+    for OutboxRow { number, incarnation, adoptions, emit } in rows {
         let info = match catalogue.stream_of(emit.stream).await {
             Ok(info) => info,
             // The stream was removed after the event was emitted: there is nowhere to go.
@@ -65,22 +72,17 @@ pub(crate) async fn forward_outbox(
         };
         let shard = info.shard(route(&info, &emit.draft, number));
         let draft = Draft { origin_seq: Some(number), ..emit.draft };
-        parts.entry((shard, incarnation)).or_default().push(draft);
+        parts.entry((shard, incarnation, adoptions)).or_default().push(draft);
     }
-    for ((shard, incarnation), drafts) in parts {
-        let source = Source::Outbox {
-            shard: seat.shard,
-            processor: seat.processor,
-            incarnation,
-            adoptions: fence.adoptions,
-        };
+    for ((shard, incarnation, adoptions), drafts) in parts {
+        let source = Source::Outbox { shard: seat.shard, processor: seat.processor, incarnation, adoptions };
         let info = catalogue.stream_of(shard.stream).await.map_err(|error| match error {
             CatalogueError::Store(error) => error,
             other => StoreError::NotFound { what: other.to_string() },
         })?;
         let target = Append {
             shard,
-            incarnation: store.about().incarnation,
+            incarnation: life,
             layout: info.layout,
             origin: Some(Origin { source, term: fence.term }),
             drafts: Vec::new(),
@@ -174,7 +176,9 @@ async fn offer(store: &dyn Store, catalogue: &Catalogue, append: Append) -> Resu
     loop {
         match store.append(append.clone()).await {
             Ok(appended) => return Ok(Offered::Taken(appended.receipts)),
-            Err(StoreError::Adopt { shard, stored, .. }) => catalogue.adopt(shard, stored).await?,
+            Err(StoreError::Adopt { shard, stored, current }) if current == append.incarnation => {
+                catalogue.adopt(shard, stored, current).await?;
+            }
             Err(StoreError::Refused(refusal)) => return Ok(Offered::Refused(refusal.to_string())),
             // Somebody else owns the seat: it is not ours to say what becomes of its emits.
             Err(error @ StoreError::Conflict(Conflict { reason: ConflictReason::OriginTerm { .. }, .. })) => {
@@ -204,7 +208,7 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use laneway_core::store::{Commit, Define, Emit, Entry, Read, ReadFrom, Seize};
+    use laneway_core::store::{Commit, Define, Emit, Entry, Owner, Read, ReadFrom, Seize};
     use laneway_core::{CommitId, EventId, Key, Kind, ManualClock, Mode, Nonce, StartAt, StreamSettings};
     use laneway_embedded::MemoryStore;
 
@@ -261,8 +265,29 @@ mod tests {
 
     impl Outbox {
         async fn forward(&self, after: u64) -> Forwarded {
-            let answer = forward_outbox(&*self.store, &self.catalogue, self.seat, self.fence, after).await;
+            let held = (self.fence, self.store.about().incarnation);
+            let answer = forward_outbox(&*self.store, &self.catalogue, self.seat, held, after).await;
             answer.expect("nothing stands in its way for ever")
+        }
+
+        /// The same after a failover that lost nothing, with the seat taken anew.
+        async fn in_another_life(&self) -> Self {
+            let before = self.store.about().incarnation;
+            let store = Arc::new(self.store.restored(Incarnation(before.0 + 1)));
+            let catalogue = Catalogue::new(store.clone());
+            let now = store.about().incarnation;
+            catalogue.adopt(self.seat.shard, before.0, now).await.expect("it is of the life before");
+            let expect = Some(Owner { term: self.fence.term, nonce: self.fence.nonce });
+            let incarnation = store.about().incarnation;
+            let seize = Seize { seat: self.seat, incarnation, expect, nonce: Nonce(8), node: Bytes::new() };
+            let fence = store.seize(seize).await.expect("nobody else took it").progress.fence;
+            Self { store, catalogue, seat: self.seat, fence, to: Arc::clone(&self.to) }
+        }
+
+        async fn emit(&mut self, kind: &str) {
+            let emits = vec![Emit { stream: self.to.id, draft: draft(Some("ann"), kind, 0) }];
+            let commit = Commit { emits, ..Commit::new(self.seat, self.fence, CommitId(99)) };
+            self.fence = self.store.commit(commit).await.expect("the seat is ours").fence;
         }
 
         async fn arrived(&self) -> Vec<String> {
@@ -323,6 +348,29 @@ mod tests {
         outbox.forward(0).await;
         assert_eq!(outbox.arrived().await, ["first", "last"]);
     }
+
+    #[tokio::test]
+    async fn emit_that_arrived_is_known_though_its_shard_was_adopted_since() {
+        let drafts = ["first", "second"].map(|kind| draft(Some("ann"), kind, 0));
+        let before = outbox(Mode::Queue, drafts.to_vec(), 1).await;
+        before.forward(0).await;
+        // The store comes back with all it had; that the emits arrived was not noted yet.
+        let mut after = before.in_another_life().await;
+        after.emit("third").await;
+        assert_eq!(after.forward(0).await.through, 3);
+        assert_eq!(after.arrived().await, ["first", "second", "third"]);
+    }
+
+    #[tokio::test]
+    async fn who_took_the_seat_in_another_life_forwards_nothing() {
+        let before = outbox(Mode::Queue, vec![draft(Some("ann"), "first", 0)], 1).await;
+        let after = before.in_another_life().await;
+        let held = (before.fence, before.store.about().incarnation);
+        let refused = forward_outbox(&*after.store, &after.catalogue, after.seat, held, 0).await;
+        assert!(matches!(refused, Err(StoreError::Adopt { .. })), "{refused:?}");
+        assert_eq!(after.arrived().await, Vec::<String>::new());
+    }
+
     #[tokio::test]
     async fn emit_that_is_stale_when_it_arrives_is_answered() {
         let of = |generation, kind| Draft { generation: Some(generation), ..draft(Some("ann"), kind, 0) };

@@ -238,7 +238,7 @@ impl Producer {
     }
 
     /// Sends an append until it is answered.
-    async fn send(&self, shard: Shard, append: Append) -> Result<Appended, StoreError> {
+    async fn send(&self, shard: Shard, mut append: Append) -> Result<Appended, StoreError> {
         if self.is_final(shard) {
             return self.store.append(append).await;
         }
@@ -249,7 +249,10 @@ impl Producer {
                     self.answering.write().insert(shard);
                     return Ok(appended);
                 }
-                Err(StoreError::Adopt { stored, .. }) => self.catalogue.adopt(shard, stored).await?,
+                Err(StoreError::Adopt { stored, current, .. }) => {
+                    self.catalogue.adopt(shard, stored, current).await?;
+                    append.incarnation = current;
+                }
                 Err(StoreError::Unknown { .. }) if repeats < REPEATS_MAX => {
                     repeats += 1;
                     self.env.sleep(wait).await;

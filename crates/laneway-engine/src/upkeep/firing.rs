@@ -300,7 +300,7 @@ impl Schedules {
             let responder = self.responder(&info, processor).await?;
             draft.job = Some(JobDraft { responder, keep: info.settings.keep_done });
         }
-        let append = Append {
+        let mut append = Append {
             shard: info.shard(schedule.partition(info.settings.partitions)),
             incarnation: self.stores.store.about().incarnation,
             layout: info.layout,
@@ -310,7 +310,10 @@ impl Schedules {
         };
         let appended = loop {
             match self.stores.store.append(append.clone()).await {
-                Err(StoreError::Adopt { shard, stored, .. }) => self.catalogue.adopt(shard, stored).await?,
+                Err(StoreError::Adopt { shard, stored, current }) => {
+                    self.catalogue.adopt(shard, stored, current).await?;
+                    append.incarnation = current;
+                }
                 appended => break appended?,
             }
         };

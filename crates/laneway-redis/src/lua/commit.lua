@@ -153,7 +153,8 @@ local function main()
   end
   for _, id in ipairs(A.revived) do drop_numbered(k.dead, k.deadz, id) end
   for _, dead in ipairs(A.dead) do put_numbered(k.dead, k.deadz, dead[1], struct.pack('>I8', calendar) .. dead[2]) end
-  for at, emit in ipairs(A.emits) do call('HSET', k.outbox, seat.emitted + at, struct.pack('>I4', seat.life) .. emit) end
+  local lives = struct.pack('>I4I4', seat.life, seat.adoptions)
+  for at, emit in ipairs(A.emits) do call('HSET', k.outbox, seat.emitted + at, lives .. emit) end
   for number = seat.forwarded + 1, forwarded do call('HDEL', k.outbox, number) end
   for _, found in ipairs(applied) do
     local until_then = after(calendar, A.token_keep)

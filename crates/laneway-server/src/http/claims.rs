@@ -276,6 +276,10 @@ async fn desk(node: &Node, processor: &str) -> Result<Arc<Desk>> {
     // It does not exist, or is not for workers; which of both decides the answer.
     node.engine().catalogue().refresh().await?;
     node.engine().catalogue().processor(processor).await?;
+    // Or another node was told of it a moment ago, and gave the worker its claim.
+    if let Some(desk) = node.follow_now().await.ok().and_then(|()| node.desk(processor)) {
+        return Ok(desk);
+    }
     let detail = format!("processor {processor:?} is not for remote workers, or does not run now");
     Err(Failure::new(Code::NotPull, detail))
 }

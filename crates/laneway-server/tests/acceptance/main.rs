@@ -3,6 +3,8 @@
 //! `support` has what they share. How the program is started, ended and listened to is the same as in `tests/it`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+#[path = "any_node/test.rs"]
+mod any_node;
 #[path = "bodies/test.rs"]
 mod bodies;
 #[path = "clock/test.rs"]
@@ -11,6 +13,8 @@ mod clock;
 mod cluster;
 #[path = "damage/test.rs"]
 mod damage;
+#[path = "faults/test.rs"]
+mod faults;
 #[path = "follow/test.rs"]
 mod follow;
 #[path = "full_disk/test.rs"]

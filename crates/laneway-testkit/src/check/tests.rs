@@ -104,6 +104,7 @@ fn snapshot() -> Snapshot {
     let outbox = vec![laneway_core::store::OutboxRow {
         number: 1,
         incarnation: 0,
+        adoptions: 0,
         emit: emit(StreamId(2), "out", "emitted"),
     }];
     let seat = SeatSnapshot {

@@ -5,7 +5,7 @@ use laneway_core::store::{Define, Origin, Query, ReadFrom, Source};
 use laneway_core::{EventId, Fence, Incarnation, Seq, StoreError, Term, limits};
 
 use super::expect::{expect_error, rows};
-use crate::bench::{Bench, DraftExt, Place, chain_of, draft, passed};
+use crate::bench::{Bench, DraftExt, Place, chain_of, draft, emit, passed};
 
 /// A place with three events, one of them passed, under a store that was then restored.
 async fn restored(bench: &Bench) -> (Place, Incarnation, Fence) {
@@ -149,6 +149,26 @@ pub async fn sources_are_remembered_over_an_adoption(bench: &Bench) {
         bench.store().append(bench.append_from(&place, origin, drafts.clone())).await.expect("acceptable");
     assert!(matches!(again.receipts[..], [laneway_core::store::Receipt::Duplicate { .. }]), "{again:?}");
     assert_eq!(bench.events(place.shard).await.len(), 1);
+}
+
+/// Contract 1.1: an emit that waits keeps the origin that its commit gave it, whatever became of the shard since; or its
+/// target would take it for another.
+pub async fn an_emit_keeps_its_origin_over_an_adoption(bench: &Bench) {
+    let place = bench.place().await;
+    let emits = async |text| {
+        let fence = bench.seize(place.seat).await.progress.fence;
+        let mut commit = bench.commit_of(place.seat, fence);
+        commit.emits = vec![emit(place.stream.id, "b", text)];
+        bench.commit(commit).await;
+    };
+    emits("before").await;
+    let old = bench.incarnation();
+    bench.restore().await;
+    adopt(bench, &place, old).await;
+    emits("after").await;
+    let outbox = rows!(bench, Query::Outbox(place.seat, 0, 10), Outbox);
+    let origins: Vec<(u64, u32)> = outbox.iter().map(|row| (row.number, row.adoptions)).collect();
+    assert_eq!(origins, [(1, 0), (2, 1)]);
 }
 
 /// Contract 1.4: other shards are adopted one by one.

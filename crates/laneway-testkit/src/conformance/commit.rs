@@ -144,7 +144,10 @@ pub async fn everything_of_a_commit_is_there_together(bench: &Bench) {
     assert_eq!((seat.states.len(), seat.states[0].1.version), (1, 1));
     assert_eq!((seat.lanes.len(), &seat.lanes[0].siding), (1, &vec![ids[2]]));
     assert_eq!((seat.dead.len(), &seat.dead[0].event, seat.dead[0].attempts), (1, &commit.dead[0].event, 4));
-    assert_eq!(seat.outbox, [OutboxRow { number: 1, incarnation: 0, emit: commit.emits[0].clone() }]);
+    assert_eq!(
+        seat.outbox,
+        [OutboxRow { number: 1, incarnation: 0, adoptions: 0, emit: commit.emits[0].clone() }]
+    );
     assert!(seat.requests.is_empty(), "an applied request is not listed");
     assert_eq!(seat.view.progress.status, SeatStatus::Paused);
     assert_eq!((snapshot.ended.len(), &snapshot.ended[0].result), (1, &inline("result")));

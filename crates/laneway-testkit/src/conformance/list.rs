@@ -337,6 +337,7 @@ macro_rules! __each_case {
                 the_floor_goes_over_the_gap
                 every_new_life_is_adopted_once
                 sources_are_remembered_over_an_adoption
+                an_emit_keeps_its_origin_over_an_adoption
                 shards_are_adopted_one_by_one
             }
             retention {

@@ -66,6 +66,8 @@ fn emits_survive_failovers_of_either_shard() {
         (emits::Bug::FenceWithoutVersion, emits::ORDER, bounds(2, 2, 1, 0, 0)),
         (emits::Bug::FenceWithoutAdoptions, emits::REVENANT, bounds(2, 2, 0, 1, 0)),
         (emits::Bug::OriginWithoutAdoptions, emits::KEPT, bounds(2, 2, 0, 1, 0)),
+        (emits::Bug::OriginOfTheForwarder, emits::ONCE, bounds(2, 1, 0, 1, 0)),
+        (emits::Bug::ForwardsOfOtherLives, emits::OUTBOX, bounds(2, 2, 0, 1, 0)),
         (emits::Bug::AdoptionKeepsIds, emits::IDS, bounds(1, 2, 0, 0, 1)),
         (emits::Bug::AppendWithoutIncarnation, emits::IDS, bounds(1, 2, 0, 0, 1)),
         (emits::Bug::ForwardingGoesOn, emits::OUTBOX, bounds(1, 2, 0, 0, 1)),

@@ -157,10 +157,11 @@ impl Stored for Waiting {
     }
 }
 
-/// An emit on its way, with the life of the processor that emitted it.
+/// An emit on its way, with the life of the processor and of the shard that it was emitted in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outgoing {
     pub(crate) incarnation: u32,
+    pub(crate) adoptions: u32,
     pub(crate) emit: Emit,
 }
 
@@ -168,12 +169,15 @@ impl Stored for Outgoing {
     const NAME: &'static str = "outbox row";
 
     fn encode(&self, out: &mut Vec<u8>) {
-        out.varint(u64::from(self.incarnation));
+        // One number, so that rows from before adoptions were noted read as those of a shard without any.
+        out.varint((u64::from(self.adoptions) << 32) | u64::from(self.incarnation));
         self.emit.encode(out);
     }
 
     fn decode(from: &mut Decoder) -> Result<Self, Malformed> {
-        Ok(Self { incarnation: from.small()?, emit: Emit::decode(from)? })
+        let lives = from.varint()?;
+        let (incarnation, adoptions) = (lives as u32, (lives >> 32) as u32);
+        Ok(Self { incarnation, adoptions, emit: Emit::decode(from)? })
     }
 }
 

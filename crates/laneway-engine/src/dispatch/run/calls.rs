@@ -165,9 +165,9 @@ impl Loop {
         self.forward_after = None;
         let Some(after) = self.seat.wants_forward() else { return };
         let ground = Arc::clone(&self.ground);
-        let (id, fence) = (self.seat.id(), self.seat.fence());
+        let (id, held) = (self.seat.id(), (self.seat.fence(), self.tenure.life));
         self.forwarding = Some(
-            async move { forward_outbox(&*ground.store, &ground.catalogue, id, fence, after).await }.boxed(),
+            async move { forward_outbox(&*ground.store, &ground.catalogue, id, held, after).await }.boxed(),
         );
     }
 

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::program::Program;
 use crate::seam;
-use crate::support::Http;
+use crate::support::Server;
 
 const CUTS: usize = 20;
 /// Events before each cut: more than a connection can tell of before it is cut.
@@ -90,11 +88,18 @@ fn wrong(refs: &[String], events: &[Value]) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_follower_that_is_cut_twenty_times_gets_every_event_once_and_in_order() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut program = Program::serve(folder.path()).await;
-    let http = Http::new(program.address());
+    follow(Server::empty().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_gets_every_event_once_and_in_order_through_any_node() {
+    follow(Server::empty_three().await).await;
+}
+
+async fn follow(mut server: Server) {
+    let http = server.http();
     http.put("/v1/streams/orders", json!({"partitions":4})).await;
-    let address = program.address().strip_prefix("http://").unwrap().to_owned();
+    let address = server.host();
     let (mut reader, mut random) = (Reader::default(), fastrand::Rng::with_seed(10));
     for cut in 0..CUTS {
         let events = (0..EACH).map(|number| json!({"key":format!("k{number}"),"data":cut * EACH + number}));
@@ -102,9 +107,7 @@ async fn a_follower_that_is_cut_twenty_times_gets_every_event_once_and_in_order(
         reader.follow(&address, random.usize(300..5_000), usize::MAX).await;
         if cut == CUTS / 2 {
             // The other end may be what is gone.
-            program.signal(Signal::KILL);
-            program.ended().await;
-            program = Program::serve_at(folder.path(), &address).await;
+            server.kill_and_start().await;
         }
     }
     let before = reader.refs.len();
@@ -127,5 +130,5 @@ async fn a_follower_that_is_cut_twenty_times_gets_every_event_once_and_in_order(
     for refs in [lost, twice, mixed] {
         assert!(!wrong(&refs, &events).is_empty());
     }
-    program.stop().await;
+    server.stop().await;
 }

@@ -3,12 +3,10 @@
 use std::collections::BTreeSet;
 
 use http::{HeaderName, Method};
-use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::Program;
 use crate::seam;
-use crate::support::{Http, Said};
+use crate::support::{Http, Said, Server};
 
 async fn submit(http: Http, data: u32) -> Said {
     let name = [(HeaderName::from_static("idempotency-key"), "k1")];
@@ -22,12 +20,19 @@ async fn last_seq(http: &Http) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idempotency_key_is_one_job_in_parallel_while_it_runs_and_after_a_kill() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut program = Program::serve(folder.path()).await;
-    let http = Http::new(program.address());
+    one_job(Server::empty().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idempotency_key_is_one_job_through_any_node() {
+    one_job(Server::empty_three().await).await;
+}
+
+async fn one_job(mut server: Server) {
+    let http = server.http();
     http.put("/v1/streams/orders", json!({"partitions":4})).await;
     http.put("/v1/processors/charge", json!({"stream":"orders","pull":true})).await;
-    let posts: Vec<_> = (0..50).map(|_| seam::spawn(submit(Http::new(program.address()), 1))).collect();
+    let posts: Vec<_> = (0..50).map(|_| seam::spawn(submit(server.http(), 1))).collect();
     let mut ids = BTreeSet::new();
     for post in posts {
         let said = post.await.unwrap();
@@ -44,11 +49,9 @@ async fn an_idempotency_key_is_one_job_in_parallel_while_it_runs_and_after_a_kil
     assert_eq!((&again.body["id"], &again.body["status"]), (&id, &json!("running")), "{again:?}");
     let settle = json!({"settlements":[{"claim":claim["claim"],"outcome":"done","result":1}]});
     assert_eq!(http.done("/v1/processors/charge/settle", settle).await["settlements"][0]["accepted"], true);
-    program.signal(Signal::KILL);
-    program.ended().await;
+    server.kill_and_start().await;
 
-    let program = Program::serve(folder.path()).await;
-    let http = Http::new(program.address());
+    let http = server.http();
     let ended = submit(http.clone(), 1).await;
     assert_eq!(
         (ended.status, &ended.body["id"], &ended.body["status"]),
@@ -58,5 +61,5 @@ async fn an_idempotency_key_is_one_job_in_parallel_while_it_runs_and_after_a_kil
     let other = submit(http.clone(), 2).await;
     assert_eq!((other.status, &other.body["code"]), (409, &json!("idempotency_conflict")), "{other:?}");
     assert_eq!(last_seq(&http).await, 1);
-    program.stop().await;
+    server.stop().await;
 }

@@ -54,7 +54,15 @@ fn ran(key: &str, steps: &[&Step]) -> Vec<u64> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_newest_generation_wins_whatever_order_it_comes_in() {
-    let server = Server::start("mode = \"latest\"", "").await;
+    newest_wins(Server::start("mode = \"latest\"", "").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_generation_wins_through_any_node() {
+    newest_wins(Server::start_three("mode = \"latest\"", "").await).await;
+}
+
+async fn newest_wins(server: Server) {
     let http = server.http();
     let clients: Vec<_> = (0..CLIENTS).map(|client| seam::spawn(send(server.http(), client))).collect();
     let mut newest: BTreeMap<String, u64> = BTreeMap::new();

@@ -8,15 +8,14 @@ use crate::seam;
 use crate::support::{Http, Receipt, Server};
 
 const CLIENTS: u64 = 64;
-/// Appends of one client, of so many events each.
-const APPENDS: u64 = 40;
+/// Events of one append.
 const EVENTS: u64 = 4;
 const LANES: u64 = 50;
 
-async fn append(http: Http, client: u64) -> Vec<Receipt> {
+async fn append(http: Http, client: u64, appends: u64) -> Vec<Receipt> {
     let mut random = fastrand::Rng::with_seed(client);
     let mut receipts = Vec::new();
-    for append in 0..APPENDS {
+    for append in 0..appends {
         let keys: Vec<String> = (0..EVENTS).map(|_| format!("lane-{}", random.u64(0..LANES))).collect();
         let events = keys.iter().zip(0..).map(
             |(key, event)| json!({"key":key,"data":{"ms":2,"client":client,"n":append * EVENTS + event}}),
@@ -42,8 +41,18 @@ fn mixed_up(events: &[Value]) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_events_of_sixty_four_clients_run_in_order_one_at_a_time() {
-    let server = Server::start("", "").await;
-    let clients: Vec<_> = (0..CLIENTS).map(|client| seam::spawn(append(server.http(), client))).collect();
+    order(Server::start("", "").await, 40).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_sixty_four_clients_run_in_order_through_any_node() {
+    order(Server::start_three("", "").await, 4).await;
+}
+
+/// Each client appends so often.
+async fn order(server: Server, appends: u64) {
+    let clients: Vec<_> =
+        (0..CLIENTS).map(|client| seam::spawn(append(server.http(), client, appends))).collect();
     let mut acknowledged = Vec::new();
     for client in clients {
         acknowledged.extend(seam::guarded("a client", client).await.unwrap());
@@ -59,7 +68,7 @@ async fn ten_thousand_events_of_sixty_four_clients_run_in_order_one_at_a_time() 
         violations.len()
     );
     assert_eq!(violations, Vec::<String>::new());
-    assert_eq!(history.stored.len() as u64, CLIENTS * APPENDS * EVENTS + LANES);
+    assert_eq!(history.stored.len() as u64, CLIENTS * appends * EVENTS + LANES);
     assert_eq!(history.steps.len(), 2 * history.stored.len(), "everything ran once");
 
     // The control: the same history with two steps of one lane exchanged.

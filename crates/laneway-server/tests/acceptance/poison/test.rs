@@ -12,7 +12,15 @@ async fn parked_lanes(http: &Http) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn poison_parks_its_own_lane_and_no_other() {
-    let mut server = Server::start("", "").await;
+    poison(Server::start("", "").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn poison_parks_its_own_lane_through_any_node() {
+    poison(Server::start_three("", "").await).await;
+}
+
+async fn poison(mut server: Server) {
     let http = server.http();
     let others: Vec<String> = (0..24).map(|number| format!("lane-{number}")).collect();
     let send = async |number: u32| {

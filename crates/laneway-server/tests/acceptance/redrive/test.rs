@@ -41,7 +41,15 @@ async fn job_of_lane(http: &Http, key: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_letter_comes_back_in_place_only_as_the_last_of_its_lane() {
-    let server = Server::start("", "on_failure = \"dead_letter\"").await;
+    one_letter(Server::start("", "on_failure = \"dead_letter\"").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_comes_back_through_any_node() {
+    one_letter(Server::start_three("", "on_failure = \"dead_letter\"").await).await;
+}
+
+async fn one_letter(server: Server) {
     let http = server.http();
     let overtaken = lane(&server, "ann", &[true, false]).await.remove(0);
     let last = lane(&server, "bob", &[false, true]).await.remove(1);
@@ -70,7 +78,15 @@ async fn a_dead_letter_comes_back_in_place_only_as_the_last_of_its_lane() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lane_of_dead_letters_comes_back_as_a_whole_and_in_order() {
-    let mut server = Server::start("", "on_failure = \"dead_letter_lane\"").await;
+    whole_lane(Server::start("", "on_failure = \"dead_letter_lane\"").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lane_of_dead_letters_comes_back_through_any_node() {
+    whole_lane(Server::start_three("", "on_failure = \"dead_letter_lane\"").await).await;
+}
+
+async fn whole_lane(mut server: Server) {
     let http = server.http();
     let refs = lane(&server, "ann", &[true, false, false, false]).await;
     dead_letters(&http, 4).await;

@@ -20,7 +20,15 @@ fn attempts(server: &Server, reference: &str) -> Vec<u32> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_is_tried_again_keeps_its_place_also_over_a_kill() {
-    let mut server = Server::start("", "retry = { backoff = \"5ms\", max_attempts = 4 }").await;
+    retries(Server::start("", "retry = { backoff = \"5ms\", max_attempts = 4 }").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_is_tried_again_keeps_its_place_through_any_node() {
+    retries(Server::start_three("", "retry = { backoff = \"5ms\", max_attempts = 4 }").await).await;
+}
+
+async fn retries(mut server: Server) {
     let http = server.http();
     let mut acknowledged = Vec::new();
     for number in 0..20 {

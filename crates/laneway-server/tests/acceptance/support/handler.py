@@ -26,7 +26,8 @@ def settlement(run, event):
     if wish.get("poison") or ("until" in wish and not os.path.exists(wish["until"])):
         return {"outcome": "fail", "error": "poison"}
     count = (run.get("state") or 0) + 1
-    effect = {"stream": "effects", "key": run["key"], "data": {"ref": event["ref"], "seq": event["seq"]}}
+    settled = {"ref": event["ref"], "seq": event["seq"], "fence": run["fence"]}
+    effect = {"stream": "effects", "key": run["key"], "data": settled}
     return {"outcome": "done", "result": count, "state": count, "emit": [effect]}
 
 

@@ -46,16 +46,37 @@ pub(crate) struct Step {
     pub(crate) data: Value,
 }
 
+/// What a settlement emitted.
+#[derive(Debug, Clone)]
+pub(crate) struct Effect {
+    pub(crate) receipt: Receipt,
+    /// Of the run that was settled.
+    pub(crate) fence: String,
+    /// When it arrived, in microseconds by the clock of the store.
+    pub(crate) at: u64,
+}
+
+/// A moment at which the store came back without the last that it had acknowledged.
+#[derive(Debug, Clone)]
+pub(crate) struct Loss {
+    /// In microseconds by the clock of the store, as terms are.
+    pub(crate) at: u64,
+    /// Up to which number each lane was settled in what certainly survived.
+    pub(crate) settled: BTreeMap<String, u64>,
+}
+
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
-    /// What appends answered.
+    /// What appends answered, without what the store may have lost since.
     pub(crate) acknowledged: Vec<Receipt>,
     /// What is in the stream.
     pub(crate) stored: Vec<Stored>,
     /// What handlers did, in the order in which it happened.
     pub(crate) steps: Vec<Step>,
     /// What was settled, one effect each, in the order of the stream they were emitted to.
-    pub(crate) effects: Vec<Receipt>,
+    pub(crate) effects: Vec<Effect>,
+    /// In the order in which they happened.
+    pub(crate) losses: Vec<Loss>,
 }
 
 impl Receipt {
@@ -63,6 +84,12 @@ impl Receipt {
     pub(crate) fn read(key: &str, told: &Value) -> Self {
         let reference = told["ref"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
         Self { reference, key: key.to_owned(), seq: told["seq"].as_u64().unwrap() }
+    }
+
+    /// A job that is done: its result is how many of its lane are settled, so what is settled twice counts twice.
+    pub(crate) fn of_job(job: &Value) -> Self {
+        let [reference, key] = ["ref", "key"].map(|field| job[field].as_str().unwrap().to_owned());
+        Self { reference, key, seq: job["result"].as_u64().unwrap_or_else(|| panic!("{job}")) }
     }
 }
 
@@ -74,6 +101,25 @@ impl Stored {
             prev: event["prev"].as_u64(),
             status: event["processors"][0]["status"].as_str().unwrap().to_owned(),
         }
+    }
+}
+
+impl Effect {
+    pub(crate) fn read(event: &Value) -> Self {
+        let (key, data) = (event["key"].as_str().unwrap(), &event["data"]);
+        let time: jiff::Timestamp = event["time"].as_str().unwrap().parse().unwrap();
+        Self {
+            receipt: Receipt::read(key, data),
+            fence: data["fence"].as_str().unwrap().to_owned(),
+            at: u64::try_from(time.as_microsecond()).unwrap(),
+        }
+    }
+}
+
+impl Loss {
+    /// The least term of an owner since.
+    fn term(&self) -> String {
+        format!("{:016x}", self.at)
     }
 }
 
@@ -105,14 +151,12 @@ impl History {
     pub(crate) fn violations(&self) -> Vec<String> {
         let mut found = self.lost();
         let steps = by_lane(&self.steps, |step| &step.key);
-        let effects = by_lane(&self.effects, |effect| &effect.key);
+        let effects = by_lane(&self.effects, |effect| &effect.receipt.key);
         for (key, stored) in by_lane(&self.stored, |stored| &stored.receipt.key) {
             found.extend(chain(key, &stored));
-            found.extend(runs(key, steps.get(key).map_or(&[], Vec::as_slice), stored.len() as u64));
-            let settled: Vec<u64> = effects.get(key).into_iter().flatten().map(|effect| effect.seq).collect();
-            if settled != (1..=stored.len() as u64).collect::<Vec<_>>() {
-                found.push(format!("lane {key}: not settled once each in order: {settled:?}"));
-            }
+            let steps = steps.get(key).map_or(&[][..], Vec::as_slice);
+            found.extend(runs(key, steps, stored.len() as u64, &self.losses));
+            found.extend(settlements(key, &stored, effects.get(key).map_or(&[], Vec::as_slice)));
         }
         found
     }
@@ -140,11 +184,25 @@ fn chain(key: &str, stored: &[&Stored]) -> Vec<String> {
     found
 }
 
+/// What is wrong with what the events of a lane emitted when they were settled.
+fn settlements(key: &str, stored: &[&Stored], effects: &[&Effect]) -> Vec<String> {
+    let mut found = Vec::new();
+    if !effects.iter().map(|effect| &effect.receipt).eq(stored.iter().map(|stored| &stored.receipt)) {
+        let settled: Vec<u64> = effects.iter().map(|effect| effect.receipt.seq).collect();
+        found.push(format!("lane {key}: not settled once each in order: {settled:?}"));
+    }
+    if let Some(late) = effects.windows(2).find(|pair| pair[0].fence >= pair[1].fence) {
+        found.push(format!("lane {key}: settled by an owner that was none any more: {late:?}"));
+    }
+    found
+}
+
 /// What is wrong with the runs of a lane of so many events.
-fn runs(key: &str, steps: &[&Step], events: u64) -> Vec<String> {
+fn runs(key: &str, steps: &[&Step], events: u64, losses: &[Loss]) -> Vec<String> {
     let mut found = Vec::new();
     let mut wrong = |what: &str, step: &Step| found.push(format!("lane {key}: {what}: {step:?}"));
-    let (mut running, mut done): (Option<&Step>, Option<&Step>) = (None, None);
+    // The last that was done, and under which term.
+    let (mut running, mut done, mut by): (Option<&Step>, u64, &str) = (None, 0, "");
     let mut newest = "";
     for &step in steps {
         if step.fence.as_str() < newest {
@@ -155,7 +213,7 @@ fn runs(key: &str, steps: &[&Step], events: u64) -> Vec<String> {
                 Some(begun) if begun.fence == step.fence && begun.seq == step.seq => {}
                 _ => wrong("ends what has not begun", step),
             }
-            done = if step.is_done() { Some(step) } else { done };
+            (done, by) = if step.is_done() { (step.seq, step.term()) } else { (done, by) };
             continue;
         }
         if running.is_some_and(|running| running.term() == step.term()) {
@@ -164,16 +222,22 @@ fn runs(key: &str, steps: &[&Step], events: u64) -> Vec<String> {
         if step.fence.as_str() == newest {
             wrong("the fence of another run", step);
         }
-        let next = done.map_or(1, |done| done.seq + 1);
-        // What had ended when the server was killed may not have been settled: then it runs again, before all else.
-        let unsettled = done.is_some_and(|done| done.seq == step.seq && done.term() < step.term());
-        if step.seq != next && !unsettled {
-            wrong(&format!("out of order, number {next} is next"), step);
+        // What had ended when the server was killed may not have been settled: then it runs again, before all else. A
+        // store that lost its last moments goes further back, but not behind what it kept.
+        let lost =
+            losses.iter().rfind(|loss| by < loss.term().as_str() && loss.term().as_str() <= step.term());
+        let kept = lost.map(|loss| loss.settled.get(key).copied().unwrap_or_default());
+        let from = kept.unwrap_or(if by < step.term() { done.saturating_sub(1) } else { done }) + 1;
+        if step.seq < from || step.seq > done + 1 {
+            wrong(&format!("out of order, number {} is next", done + 1), step);
+        }
+        if lost.is_some() {
+            (done, by) = (step.seq - 1, step.term());
         }
         (running, newest) = (Some(step), &step.fence);
     }
-    if done.map_or(0, |done| done.seq) != events {
-        found.push(format!("lane {key}: {done:?} is the last that ran of {events}"));
+    if done != events {
+        found.push(format!("lane {key}: {done} is the last that ran of {events}"));
     }
     found
 }
@@ -219,19 +283,52 @@ mod tests {
             acknowledged: (1..=4).map(receipt).collect(),
             stored: stored.collect(),
             steps,
-            effects: (1..=4).map(receipt).collect(),
+            effects: [(1, 1), (1, 2), (2, 3), (3, 4)].map(|(term, seq)| effect(term, seq)).to_vec(),
+            losses: Vec::new(),
         }
+    }
+
+    fn effect(term: u64, seq: u64) -> Effect {
+        let Step { reference, key, fence, .. } = step(Word::End, term, seq, 1, Some("done"));
+        Effect { receipt: Receipt { reference, key, seq }, fence, at: term }
+    }
+
+    /// The same, when the store came back without what was settled since the second, and it all ran again.
+    fn after_a_loss() -> History {
+        let mut history = good();
+        history.steps.extend([run(9, 3, 1, "done"), run(9, 4, 1, "done")].concat());
+        history.effects.splice(2.., [effect(9, 3), effect(9, 4)]);
+        history.losses.push(Loss { at: 8, settled: [("ann".to_owned(), 2)].into() });
+        history
     }
 
     #[test]
     fn a_good_history_has_no_violation() {
         assert_eq!(good().violations(), Vec::<String>::new());
+        assert_eq!(after_a_loss().violations(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_loss_excuses_nothing_else() {
+        type Spoil = fn(&mut History);
+        let spoils: [(&str, Spoil); 4] = [
+            ("out of order", |history| history.losses.clear()),
+            ("out of order", |history| history.losses[0].settled = [("ann".to_owned(), 3)].into()),
+            ("is the last that ran", |history| history.steps.truncate(history.steps.len() - 2)),
+            ("not settled once each", |history| history.effects.insert(2, effect(2, 3))),
+        ];
+        for (caught, spoil) in spoils {
+            let mut history = after_a_loss();
+            spoil(&mut history);
+            let found = history.violations();
+            assert!(found.iter().any(|found| found.contains(caught)), "{caught}: {found:?}");
+        }
     }
 
     #[test]
     fn every_wrong_history_is_caught() {
         type Spoil = fn(&mut History);
-        let spoils: [(&str, Spoil); 13] = [
+        let spoils: [(&str, Spoil); 14] = [
             ("acknowledged and lost", |history| {
                 history.stored.pop();
             }),
@@ -247,6 +344,7 @@ mod tests {
             ("ends what has not begun", |history| history.steps.remove(0).word = Word::End),
             ("is the last that ran of 4", |history| history.steps.truncate(10)),
             ("not settled once each", |history| history.effects.push(history.effects[0].clone())),
+            ("an owner that was none", |history| history.effects[2].fence = history.effects[0].fence.clone()),
         ];
         for (caught, spoil) in spoils {
             let mut history = good();

@@ -46,6 +46,13 @@ impl Http {
         (said.status == 200).then_some(said.body)
     }
 
+    /// What a counter without labels says.
+    pub(crate) async fn counter(&self, name: &str) -> Option<u64> {
+        let answer = self.0.send(Method::GET, "/metrics", &[], None).await.ok()?;
+        let text = String::from_utf8(answer.body.to_vec()).unwrap();
+        text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+    }
+
     pub(crate) async fn put(&self, path: &str, body: Value) {
         let said = self.try_call(Method::PUT, path, &[], Some(&body)).await.unwrap();
         assert!(matches!(said.status, 200 | 201), "{path}: {}", said.body);
