@@ -125,7 +125,9 @@ async fn redis_fault(cluster: &mut Cluster, fault: Fault) -> u64 {
         leases.push(cluster.leases_lost(node).await.unwrap());
     }
     cluster.redis.signal("STOP");
-    seam::pass(LEASE + LEASE / 4).await;
+    // Nobody outside can see a lease end while the store is away: the clock says it.
+    let ended = seam::later(LEASE + LEASE / 4);
+    seam::until("all leases have ended", || std::future::ready(ended.is_over().then_some(()))).await;
     cluster.redis.signal("CONT");
     let over = seam::wall_clock();
     for (node, before) in leases.into_iter().enumerate() {
