@@ -51,19 +51,6 @@ pub(crate) async fn in_time<A>(answer: impl Future<Output = A>) -> Option<A> {
     tokio::time::timeout(Duration::from_secs(2), answer).await.ok()
 }
 
-/// How long a fault lasts that ends by nothing but time.
-#[expect(clippy::disallowed_methods, reason = "nothing is waited for")]
-pub(crate) async fn pass(length: Duration) {
-    tokio::time::sleep(length).await;
-}
-
-/// Microseconds by the wall clock of the machine, which is the clock of a store on it.
-#[expect(clippy::disallowed_methods, reason = "compared with what the store says")]
-pub(crate) fn wall_clock() -> u64 {
-    let passed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    u64::try_from(passed.as_micros()).unwrap()
-}
-
 /// A moment on the clock of the machine, for tests that measure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment(Instant);

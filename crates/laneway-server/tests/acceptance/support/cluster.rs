@@ -95,7 +95,7 @@ impl Cluster {
     pub(crate) fn fail_over(&mut self, replica: RedisServer) -> u64 {
         // From here on the old one answers nobody, and nobody knows of the new one yet.
         self.redis.signal("STOP");
-        let at = seam::wall_clock();
+        let at = wall_clock();
         for node in &self.nodes {
             node.road.lead_to(replica.address());
             node.road.cut_open();
@@ -173,6 +173,13 @@ impl Cluster {
     pub(crate) async fn history(&self, acknowledged: Vec<Receipt>) -> History {
         history(&self.http(0), self.folder.path(), acknowledged).await
     }
+}
+
+/// Microseconds by the clock of this machine, which is the clock of a store on it.
+#[expect(clippy::disallowed_methods, reason = "compared with what the store says")]
+pub(crate) fn wall_clock() -> u64 {
+    let passed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    u64::try_from(passed.as_micros()).unwrap()
 }
 
 fn name(node: usize) -> String {

@@ -133,7 +133,7 @@ impl Shared {
         let before = self.phase.load(Ordering::SeqCst);
         let prefer = [(HeaderName::from_static("prefer"), "wait=1")];
         let said = seam::in_time(http.try_call(Method::POST, path, &prefer, Some(event))).await??;
-        let is_kept = before % 2 == 0 && self.phase.load(Ordering::SeqCst) == before;
+        let is_kept = before.is_multiple_of(2) && self.phase.load(Ordering::SeqCst) == before;
         let key = event["key"].as_str().unwrap();
         let receipt = match said.status {
             201 => Receipt::read(key, &said.body["events"][0]),

@@ -7,7 +7,7 @@ mod http;
 mod load;
 mod server;
 
-pub(crate) use cluster::{Cluster, LEASE, NODES, PARTITIONS};
+pub(crate) use cluster::{Cluster, LEASE, NODES, PARTITIONS, wall_clock};
 pub(crate) use history::{Effect, History, Loss, Receipt, Step, Stored, by_lane};
 pub(crate) use http::{Http, Said};
 pub(crate) use load::{Load, lanes};
