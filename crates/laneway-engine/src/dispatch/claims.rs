@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use hashbrown::HashSet;
 use laneway_core::store::{Entry, LaneView, Page};
-use laneway_core::{Block, Claim, Due, LaneName, LaneRecord, Nonce, Steady};
+use laneway_core::{Block, Claim, Due, EventId, LaneName, LaneRecord, Nonce, Steady};
 
 use super::fetch::{Siding, Wish};
 use super::queue::Until;
@@ -170,26 +170,21 @@ impl Seat {
 
     /// Claims that are old enough are written, and again when they were extended.
     pub(super) fn write_claims(&mut self, now: Now) {
-        let mut old: Vec<(LaneName, Claim, Vec<Arc<Waiting>>)> = Vec::new();
+        let mut old: Vec<(LaneName, Claim, EventId)> = Vec::new();
         for lane in self.runs.values().flat_map(|active| &active.lanes) {
             let Some((claim, since)) = lane.progress.claim() else { continue };
             if now.steady >= since.after(WRITTEN_AFTER) {
-                let through = claim.through;
-                let events = lane.events().filter(|waiting| waiting.event.id <= through);
-                old.push((lane.turn.key.clone(), claim, events.map(Arc::clone).collect()));
+                old.push((lane.turn.key.clone(), claim, lane.turn.payload.event.id));
             }
         }
-        for (lane, claim, events) in old {
-            let record = self.record_with_head(&lane, events[0].event.id);
+        for (lane, claim, head) in old {
+            let record = self.record_with_head(&lane, head);
             let block = Some(Block::Claimed(claim));
             let stays = matches!(record.block, Some(Block::Paused { .. } | Block::Diverting { .. }));
             if stays || record.block == block {
                 continue;
             }
-            for waiting in events.iter().filter(|waiting| waiting.side()) {
-                self.gathering.side(&lane, waiting.event.id);
-                self.book.memo_mut(&lane).sided += 1;
-            }
+            self.side_in_memory(&lane);
             self.put_record(&lane, Some(LaneRecord { block, ..record }));
         }
     }

@@ -311,11 +311,8 @@ impl Seat {
             return APPLIED;
         }
         let record = LaneRecord { block: Some(paused), ..self.record_of(lane) };
-        for waiting in self.book.evict(lane) {
-            if !waiting.has_ended() && waiting.side() {
-                self.gathering.side(lane, waiting.event.id);
-            }
-        }
+        self.side_in_memory(lane);
+        self.book.evict(lane);
         self.put_record(lane, Some(record));
         let memo = self.book.memo_mut(lane);
         (memo.more, memo.sided) = (true, memo.sided.min(1));
