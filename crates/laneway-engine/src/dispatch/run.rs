@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use laneway_core::store::{Committed, Page, Promoted};
-use laneway_core::{Due, Fence, LaneName, Result, Steady, StoreError, Topic};
+use laneway_core::{Due, Fence, Incarnation, LaneName, Result, Steady, StoreError, Topic};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
 use super::carry::{Ground, carrying};
@@ -56,6 +56,8 @@ pub(crate) enum Ended {
     HeldUp,
     /// Others may believe this node dead: nothing of it may start or commit.
     Unleased,
+    /// The store lives another life: what is known here may be lost there.
+    Outlived,
     /// It is ours and must be seized anew.
     Restart,
     /// By a fault of its own: what was in memory cannot be trusted, so it is seized anew.
@@ -74,11 +76,17 @@ pub(crate) enum Order {
     Stop,
 }
 
+/// Whom a seat was granted to: which node, in which life of the store.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Holder {
+    pub(crate) node: NodeToken,
+    pub(crate) life: Incarnation,
+}
+
 struct Loop {
     ground: Arc<Ground>,
     seat: Seat,
-    /// The node that the seat was granted to.
-    node: NodeToken,
+    holder: Holder,
     finished: mpsc::UnboundedReceiver<(RunNo, Finished)>,
     finisher: mpsc::UnboundedSender<(RunNo, Finished)>,
     commit: Option<BoxFuture<'static, Result<Committed>>>,
@@ -136,7 +144,7 @@ struct Loop {
 pub(crate) async fn run(
     ground: Arc<Ground>,
     seat: Seat,
-    node: NodeToken,
+    holder: Holder,
     mut order: watch::Receiver<Order>,
 ) -> Ended {
     let now = ground.env.now();
@@ -146,7 +154,7 @@ pub(crate) async fn run(
     let mut this = Loop {
         ground,
         seat,
-        node,
+        holder,
         finished,
         finisher,
         commit: None,
@@ -230,8 +238,12 @@ impl Loop {
             }
             // A process that was stopped finds its timers late: what it starts or commits is checked here, and nowhere later.
             // And one that lost its lease and has another by now is another node.
-            if self.ground.standing.grant(now.steady).is_none_or(|grant| grant.node != self.node) {
+            if self.ground.standing.grant(now.steady).is_none_or(|grant| grant.node != self.holder.node) {
                 return Ended::Unleased;
+            }
+            // One without anything to commit would never be told, and what is due on it would be refused.
+            if self.show_at <= now.steady && self.ground.catalogue.life() != self.holder.life {
+                return Ended::Outlived;
             }
             let order_now = *order.borrow();
             match order_now {

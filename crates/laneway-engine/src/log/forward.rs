@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use laneway_core::limits::{APPEND_BYTES_MAX, EVENTS_PER_APPEND_MAX};
 use laneway_core::store::{Append, Origin, OutboxRow, Query, Receipt, Rows, Source};
 use laneway_core::{
-    Conflict, ConflictReason, Draft, Fence, Partition, Result, Seat, Shard, Store, StoreError, StreamId,
-    StreamInfo,
+    Conflict, ConflictReason, Draft, Fence, Incarnation, Partition, Result, Seat, Shard, Store, StoreError,
+    StreamId, StreamInfo,
 };
 
 use super::catalogue::{Catalogue, CatalogueError};
@@ -37,16 +37,26 @@ pub(crate) struct Lost {
     pub(crate) why: String,
 }
 
+/// Whose outbox it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Emitter {
+    pub(crate) seat: Seat,
+    pub(crate) fence: Fence,
+    /// The life of the store in which the seat was granted. In another one its outbox may hold what the next owner put there:
+    /// whatever arrives under the old fence would arrive again, and in another order.
+    pub(crate) life: Incarnation,
+}
+
 /// Forwards what waits in an outbox after a number; answers up to which number everything has arrived.
 ///
 /// Safe to repeat at any point: every partition knows the highest number it has from this outbox.
 pub(crate) async fn forward_outbox(
     store: &dyn Store,
     catalogue: &Catalogue,
-    seat: Seat,
-    fence: Fence,
+    emitter: Emitter,
     after: u64,
 ) -> Result<Forwarded> {
+    let Emitter { seat, fence, life } = emitter;
     let rows = outbox(store, seat, after).await?;
     let mut forwarded = Forwarded { through: after, lost: Vec::new() };
     let Some(last) = rows.last().map(|row| row.number) else { return Ok(forwarded) };
@@ -80,7 +90,7 @@ pub(crate) async fn forward_outbox(
         })?;
         let target = Append {
             shard,
-            incarnation: store.about().incarnation,
+            incarnation: life,
             layout: info.layout,
             origin: Some(Origin { source, term: fence.term }),
             drafts: Vec::new(),
@@ -171,23 +181,20 @@ fn stale(receipt: &Receipt) -> Option<String> {
 }
 
 async fn offer(store: &dyn Store, catalogue: &Catalogue, append: Append) -> Result<Offered> {
-    loop {
-        match store.append(append.clone()).await {
-            Ok(appended) => return Ok(Offered::Taken(appended.receipts)),
-            Err(StoreError::Adopt { shard, stored, .. }) => catalogue.adopt(shard, stored).await?,
-            Err(StoreError::Refused(refusal)) => return Ok(Offered::Refused(refusal.to_string())),
-            // Somebody else owns the seat: it is not ours to say what becomes of its emits.
-            Err(error @ StoreError::Conflict(Conflict { reason: ConflictReason::OriginTerm { .. }, .. })) => {
-                return Err(error);
-            }
-            Err(error @ StoreError::Conflict(_)) => return Ok(Offered::Refused(error.to_string())),
-            Err(error @ (StoreError::NotFound { .. } | StoreError::Moved { .. })) => {
-                // The next try sees what became of the stream.
-                catalogue.refresh().await?;
-                return Err(error);
-            }
-            Err(error) => return Err(error),
+    match catalogue.while_life_lasts(append.incarnation, || store.append(append.clone())).await {
+        Ok(appended) => Ok(Offered::Taken(appended.receipts)),
+        Err(StoreError::Refused(refusal)) => Ok(Offered::Refused(refusal.to_string())),
+        // Somebody else owns the seat: it is not ours to say what becomes of its emits.
+        Err(error @ StoreError::Conflict(Conflict { reason: ConflictReason::OriginTerm { .. }, .. })) => {
+            Err(error)
         }
+        Err(error @ StoreError::Conflict(_)) => Ok(Offered::Refused(error.to_string())),
+        Err(error @ (StoreError::NotFound { .. } | StoreError::Moved { .. })) => {
+            // The next try sees what became of the stream.
+            catalogue.refresh().await?;
+            Err(error)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -261,7 +268,9 @@ mod tests {
 
     impl Outbox {
         async fn forward(&self, after: u64) -> Forwarded {
-            let answer = forward_outbox(&*self.store, &self.catalogue, self.seat, self.fence, after).await;
+            let life = self.store.about().incarnation;
+            let emitter = Emitter { seat: self.seat, fence: self.fence, life };
+            let answer = forward_outbox(&*self.store, &self.catalogue, emitter, after).await;
             answer.expect("nothing stands in its way for ever")
         }
 

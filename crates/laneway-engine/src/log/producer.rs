@@ -8,9 +8,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use laneway_core::limits::{APPEND_BYTES_MAX, EVENTS_PER_APPEND_MAX, PRIORITY_MAX};
 use laneway_core::store::{Append, Appended, ObjectWrite, Origin, Receipt, Source};
-use laneway_core::{
-    Bytes, Draft, Durability, Mode, Partition, Refusal, Shard, Store, StoreError, StreamInfo, Term,
-};
+use laneway_core::{Bytes, Draft, Durability, Mode, Partition, Refusal, Store, StoreError, StreamInfo, Term};
 use parking_lot::Mutex;
 use tracing::Instrument;
 
@@ -212,15 +210,9 @@ impl Producer {
             }
             Origin { source: Source::Named(name.source.clone()), term: Term(1) }
         });
-        let append = Append {
-            shard,
-            incarnation: self.store.about().incarnation,
-            layout: info.layout,
-            origin,
-            drafts,
-            object,
-        };
-        let answer = self.send(shard, append).await;
+        let append =
+            Append { shard, incarnation: self.catalogue.life(), layout: info.layout, origin, drafts, object };
+        let answer = self.send(append).await;
         // A name whose last call nobody answered is not used again: its numbers may still arrive.
         if !matches!(answer, Err(StoreError::Unknown { .. })) {
             self.numbering.free.lock().extend(name);
@@ -229,11 +221,11 @@ impl Producer {
     }
 
     /// Sends an append until it is answered.
-    async fn send(&self, shard: Shard, append: Append) -> Result<Appended, StoreError> {
+    async fn send(&self, append: Append) -> Result<Appended, StoreError> {
         let (mut wait, mut repeats) = (REPEAT_AFTER, 0);
         loop {
-            match self.store.append(append.clone()).await {
-                Err(StoreError::Adopt { stored, .. }) => self.catalogue.adopt(shard, stored).await?,
+            let sent = |incarnation| self.store.append(Append { incarnation, ..append.clone() });
+            match self.catalogue.in_this_life(sent).await {
                 Err(StoreError::Unknown { .. }) if repeats < REPEATS_MAX => {
                     repeats += 1;
                     self.env.sleep(wait).await;

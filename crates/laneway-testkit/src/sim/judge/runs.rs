@@ -47,8 +47,8 @@ impl Judge {
 
     /// Whether the seat is still granted to whoever starts this; if not, what it does can never count.
     fn is_current(&self, seat: Seat, start: &LaneStart) -> bool {
-        let fence = self.seats.get(&seat).and_then(|model| model.fence);
-        fence.is_some_and(|fence| fence.term == start.fence.term)
+        let granted = self.seats.get(&seat).filter(|model| !model.outlived).and_then(|model| model.fence);
+        granted.is_some_and(|fence| fence.term == start.fence.term)
     }
 
     /// Two runs of a lane may overlap only when the older one has lost its grant.
