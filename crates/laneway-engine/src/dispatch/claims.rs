@@ -81,6 +81,7 @@ impl Seat {
             };
         }
         let token = token.clone();
+        let not_open = self.not_open(&token, wish.lane.as_ref());
         if self.is_draining() {
             return left_to_the_next_owner(token.lane);
         }
@@ -88,17 +89,13 @@ impl Seat {
             // What runs in the lane is not this claim, or it is just being settled.
             let settling = self.book.running_of(&token.lane).is_some_and(|running| running.has_ended());
             let until = Until::Lane(token.lane);
-            return if settling { Verdict::PutOff(until) } else { refused(Refused::ClaimLost) };
+            return if settling { Verdict::PutOff(until) } else { not_open };
         }
-        let (Some(view), Some(prepared)) = (wish.lane, wish.prepared) else {
-            return refused(Refused::ClaimLost);
-        };
+        let (Some(view), Some(prepared)) = (wish.lane, wish.prepared) else { return not_open };
         if written_claim(&view, &token, now).is_none() {
-            return refused(Refused::ClaimLost);
+            return not_open;
         }
-        let Some(active) = self.take_over(view, wish.siding, token.last().0, now) else {
-            return refused(Refused::ClaimLost);
-        };
+        let Some(active) = self.take_over(view, wish.siding, token.last().0, now) else { return not_open };
         let Some((active, rest)) = self.settle_lane(env, now, active, prepared, now.calendar) else {
             self.settled.remember(token.nonce);
             return APPLIED;
@@ -108,6 +105,13 @@ impl Seat {
         let rest = Prepared { when_durable, ..rest };
         self.settle_later(ActiveLane { progress, ..active }, rest, now);
         Verdict::Follows
+    }
+
+    /// What is said to the settlement of a claim that is not open: that its event has ended, by this claim or by another
+    /// one, or that the claim is lost (contract 1.16).
+    fn not_open(&self, token: &ClaimToken, view: Option<&LaneView>) -> Verdict {
+        let ended = self.has_ended(&token.lane, token.first(), view);
+        if ended { ALREADY } else { refused(Refused::ClaimLost) }
     }
 
     /// Gives a worker more time on request.
