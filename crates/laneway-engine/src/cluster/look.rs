@@ -195,8 +195,11 @@ impl Cluster {
         };
         let fence = stored.progress.fence;
         let expect = (fence.term.0 > 0).then_some(Owner { term: fence.term, nonce: fence.nonce });
-        let (incarnation, nonce) = (store.about().incarnation, Nonce(self.env.token().0));
-        store.seize(Seize { seat: seat.seat, incarnation, expect, nonce, node: Bytes::new() }).await?;
+        let (seat, nonce) = (seat.seat, Nonce(self.env.token().0));
+        let taken = |incarnation| {
+            store.seize(Seize { seat, incarnation, expect: expect.clone(), nonce, node: Bytes::new() })
+        };
+        self.catalogue.in_this_life(taken).await?;
         Ok(())
     }
 

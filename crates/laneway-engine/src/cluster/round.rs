@@ -129,9 +129,12 @@ impl Keeper {
         loop {
             let node = NodeToken(self.env.token().0);
             *self.membership.node.lock() = Some(node);
-            self.live(node).await;
+            let outlived = self.live(node).await;
             self.drop_all();
             count_lost_lease();
+            if outlived {
+                self.forget(node).await;
+            }
             tracing::error!(%node, "this node lost its lease: everything it had is dropped, and it joins again");
         }
     }
@@ -141,14 +144,21 @@ impl Keeper {
         self.seats.rest();
     }
 
-    async fn live(&self, node: NodeToken) {
+    /// Lives until others believe it dead, or the store lives another life. Answers whether that was it.
+    async fn live(&self, node: NodeToken) -> bool {
+        let life_of_store = self.catalogue.life();
         let tick = self.membership.settings.lease / ROUNDS_PER_LEASE;
         let own = Own { node, joined: false, since: None, renewed: None, leaving: false };
         let mut life = Life { own, watched: Watched::default(), deadline: None, slowest: Duration::ZERO };
         let mut at_once = 0;
         loop {
-            let wait = match self.limited(&mut life).await {
-                Ok(Came::Fenced) => return,
+            let came = self.limited(&mut life).await;
+            // A seat that this node has handed over may be in its name again, and nobody would take it as long as it lives.
+            if self.catalogue.life() != life_of_store {
+                return true;
+            }
+            let wait = match came {
+                Ok(Came::Fenced) => return false,
                 Ok(Came::Changed) if at_once < AT_ONCE_MAX => {
                     at_once += 1;
                     Duration::ZERO
@@ -172,6 +182,23 @@ impl Keeper {
                 () = self.membership.changed.notified() => {}
                 () = self.env.sleep(wait) => {}
             }
+        }
+    }
+
+    /// Takes the document of an earlier life of this node away, so that nobody waits for its lease to end. It ends anyway.
+    async fn forget(&self, node: NodeToken) {
+        let forgetting = async {
+            let Some(document) = self.documents.get(&node.document()).await? else { return Ok(()) };
+            self.documents.delete(&document.name, document.version).await
+        };
+        tokio::select! {
+            biased;
+            forgotten = forgetting => {
+                if let Err(error) = forgotten {
+                    tracing::warn!(%node, %error, "an earlier life of this node is left to its lease");
+                }
+            }
+            () = self.env.sleep(self.membership.settings.lease / 2) => {}
         }
     }
 

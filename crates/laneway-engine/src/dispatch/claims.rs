@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use hashbrown::HashSet;
 use laneway_core::store::{Entry, LaneView, Page};
-use laneway_core::{Block, Claim, Due, LaneName, LaneRecord, Nonce, Steady};
+use laneway_core::{Block, Claim, Due, EventId, LaneName, LaneRecord, Nonce, Steady};
 
 use super::fetch::{Siding, Wish};
 use super::queue::Until;
@@ -81,6 +81,7 @@ impl Seat {
             };
         }
         let token = token.clone();
+        let not_open = self.not_open(&token, wish.lane.as_ref());
         if self.is_draining() {
             return left_to_the_next_owner(token.lane);
         }
@@ -88,17 +89,13 @@ impl Seat {
             // What runs in the lane is not this claim, or it is just being settled.
             let settling = self.book.running_of(&token.lane).is_some_and(|running| running.has_ended());
             let until = Until::Lane(token.lane);
-            return if settling { Verdict::PutOff(until) } else { refused(Refused::ClaimLost) };
+            return if settling { Verdict::PutOff(until) } else { not_open };
         }
-        let (Some(view), Some(prepared)) = (wish.lane, wish.prepared) else {
-            return refused(Refused::ClaimLost);
-        };
+        let (Some(view), Some(prepared)) = (wish.lane, wish.prepared) else { return not_open };
         if written_claim(&view, &token, now).is_none() {
-            return refused(Refused::ClaimLost);
+            return not_open;
         }
-        let Some(active) = self.take_over(view, wish.siding, token.last().0, now) else {
-            return refused(Refused::ClaimLost);
-        };
+        let Some(active) = self.take_over(view, wish.siding, token.last().0, now) else { return not_open };
         let Some((active, rest)) = self.settle_lane(env, now, active, prepared, now.calendar) else {
             self.settled.remember(token.nonce);
             return APPLIED;
@@ -108,6 +105,13 @@ impl Seat {
         let rest = Prepared { when_durable, ..rest };
         self.settle_later(ActiveLane { progress, ..active }, rest, now);
         Verdict::Follows
+    }
+
+    /// What is said to the settlement of a claim that is not open: that its event has ended, by this claim or by another
+    /// one, or that the claim is lost (contract 1.16).
+    fn not_open(&self, token: &ClaimToken, view: Option<&LaneView>) -> Verdict {
+        let ended = self.has_ended(&token.lane, token.first(), view);
+        if ended { ALREADY } else { refused(Refused::ClaimLost) }
     }
 
     /// Gives a worker more time on request.
@@ -170,26 +174,21 @@ impl Seat {
 
     /// Claims that are old enough are written, and again when they were extended.
     pub(super) fn write_claims(&mut self, now: Now) {
-        let mut old: Vec<(LaneName, Claim, Vec<Arc<Waiting>>)> = Vec::new();
+        let mut old: Vec<(LaneName, Claim, EventId)> = Vec::new();
         for lane in self.runs.values().flat_map(|active| &active.lanes) {
             let Some((claim, since)) = lane.progress.claim() else { continue };
             if now.steady >= since.after(WRITTEN_AFTER) {
-                let through = claim.through;
-                let events = lane.events().filter(|waiting| waiting.event.id <= through);
-                old.push((lane.turn.key.clone(), claim, events.map(Arc::clone).collect()));
+                old.push((lane.turn.key.clone(), claim, lane.turn.payload.event.id));
             }
         }
-        for (lane, claim, events) in old {
-            let record = self.record_with_head(&lane, events[0].event.id);
+        for (lane, claim, head) in old {
+            let record = self.record_with_head(&lane, head);
             let block = Some(Block::Claimed(claim));
             let stays = matches!(record.block, Some(Block::Paused { .. } | Block::Diverting { .. }));
             if stays || record.block == block {
                 continue;
             }
-            for waiting in events.iter().filter(|waiting| waiting.side()) {
-                self.gathering.side(&lane, waiting.event.id);
-                self.book.memo_mut(&lane).sided += 1;
-            }
+            self.side_in_memory(&lane);
             self.put_record(&lane, Some(LaneRecord { block, ..record }));
         }
     }

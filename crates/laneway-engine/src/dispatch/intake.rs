@@ -1,6 +1,6 @@
 //! Intake: a page of the log becomes events in memory, or is passed, or joins sidings.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
 use laneway_core::limits::WINDOW_IDS;
@@ -182,14 +182,36 @@ impl Seat {
         self.gathering.record(&record.lane, Some(record.clone()));
     }
 
-    /// Moves an event into its lane's siding; the lane is in memory.
-    pub(super) fn side_one(&mut self, lane: &LaneName, id: EventId, now: Now) {
-        let has_record = self.gathering.has_record(lane);
-        self.gathering.side(lane, id);
-        if has_record {
-            // The record goes with the same commit already: of a hot lane thousands of events join its siding at once.
-            return;
+    /// Moves everything of a lane that is in memory into its siding.
+    ///
+    /// All of it or nothing: the next owner runs what it finds in the siding before it has read the log, so whatever stayed
+    /// behind would run after what came later.
+    pub(super) fn side_in_memory(&mut self, lane: &LaneName) {
+        let running = self.book.running_of(lane);
+        let behind = self.book.behind(lane, usize::MAX).into_iter().map(|(_, waiting)| waiting);
+        for waiting in running.into_iter().chain(behind) {
+            // One that has ended is passed by the same commit.
+            if !waiting.has_ended() && waiting.side() {
+                self.gathering.side(lane, waiting.event.id);
+                self.book.memo_mut(lane).sided += 1;
+            }
         }
+    }
+
+    /// Moves an event into its lane's siding, behind those of the lane that are in memory.
+    pub(super) fn side_one(&mut self, lane: &LaneName, id: EventId, now: Now) {
+        if self.book.memo(lane).is_none_or(|memo| memo.sided == 0 && !memo.more) {
+            self.side_in_memory(lane);
+        }
+        self.gathering.side(lane, id);
+        // Of a hot lane thousands of events join its siding at once: the record goes with the same commit already.
+        if !self.gathering.has_record(lane) {
+            self.record_siding(lane, now);
+        }
+    }
+
+    /// A lane in memory has a siding: its record says so.
+    fn record_siding(&mut self, lane: &LaneName, now: Now) {
         let mut record = self.record_of(lane);
         record.block.get_or_insert(Block::Running { since: now.calendar, progress: bytes::Bytes::new() });
         self.put_record(lane, Some(record));
@@ -221,19 +243,13 @@ impl Seat {
             return;
         }
         let old = EventId(self.read_to.0 - WINDOW_IDS / 4);
-        let mut holding: Vec<(LaneName, Arc<Waiting>)> = Vec::new();
-        for (lane, waiting) in self.book.events() {
-            // One that has ended is passed by the same commit.
-            if waiting.event.id <= old && !waiting.is_sided() && !waiting.has_ended() {
-                holding.push((lane.clone(), Arc::clone(waiting)));
-            }
-        }
-        holding.sort_by_key(|(_, waiting)| waiting.event.id);
-        for (lane, waiting) in holding {
-            if waiting.side() {
-                self.side_one(&lane, waiting.event.id, now);
-                self.book.memo_mut(&lane).sided += 1;
-            }
+        let holds =
+            |waiting: &Waiting| waiting.event.id <= old && !waiting.is_sided() && !waiting.has_ended();
+        let holding = self.book.events().filter(|(_, waiting)| holds(waiting));
+        let lanes: BTreeSet<LaneName> = holding.map(|(lane, _)| lane.clone()).collect();
+        for lane in lanes {
+            self.side_in_memory(&lane);
+            self.record_siding(&lane, now);
         }
     }
 

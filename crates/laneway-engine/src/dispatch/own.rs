@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::carry::Ground;
-use super::run::{Ended, Order, Tenure, run};
+use super::run::{Ended, Holder, Order, run};
 use super::seat::{Names, Seat};
 use super::settings::ProcessorSettings;
 use crate::cluster::{NodeToken, Standing};
@@ -53,7 +53,7 @@ pub(crate) async fn own(
             let taking = take(&ground, seat, &settings, &stream, names.clone(), &asked);
             // Nothing runs yet: whoever wants it to end need not wait for a store that does not answer.
             match unless(order.clone(), |order| order != Order::Run, taking).await {
-                Some(Ok((owned, tenure))) => run(Arc::clone(&ground), owned, tenure, order.clone()).await,
+                Some(Ok((owned, holder))) => run(Arc::clone(&ground), owned, holder, order.clone()).await,
                 Some(Err(error)) => Ended::Lost(error),
                 None => Ended::Restart,
             }
@@ -72,8 +72,8 @@ pub(crate) async fn own(
                 tracing::warn!(%seat, "a run did not stop in time: its seat moves without it");
                 continue;
             }
-            Ended::Unleased => {
-                tracing::warn!(%seat, "a seat is dropped: this node has no lease");
+            ended @ (Ended::Unleased | Ended::Outlived) => {
+                tracing::warn!(%seat, ?ended, "a seat is dropped: what is known of it may not count any more");
                 continue;
             }
             Ended::Restart => continue,
@@ -160,13 +160,14 @@ async fn tell(ground: &Ground, seat: SeatId, names: &Names, what: Report<'_>, or
         let info = ground.catalogue.stream_of(system).await.map_err(|error| error.to_string())?;
         let append = Append {
             shard: info.shard(Partition(0)),
-            incarnation: ground.store.about().incarnation,
+            incarnation: ground.catalogue.life(),
             layout: info.layout,
             origin: None,
             drafts: vec![draft],
             object: None,
         };
-        ground.store.append(append).await.map(|_| ()).map_err(|error| error.to_string())
+        let sent = |incarnation| ground.store.append(Append { incarnation, ..append.clone() });
+        ground.catalogue.in_this_life(sent).await.map(|_| ()).map_err(|error| error.to_string())
     };
     let told = unless(order, |order| order == Order::Stop, told).await;
     if let Err(error) = told.unwrap_or_else(|| Err("the store did not answer in time".to_owned())) {
@@ -181,8 +182,8 @@ async fn take(
     stream: &StreamInfo,
     names: Names,
     asked: &Mutex<Option<Asked>>,
-) -> Result<(Seat, Tenure)> {
-    let (resume, tenure) = seize(ground, id, asked).await?;
+) -> Result<(Seat, Holder)> {
+    let (resume, holder) = seize(ground, id, asked).await?;
     tracing::debug!(seat = %id, term = %resume.progress.fence.term, "a seat was taken");
     let was_clean = resume.progress.clean;
     let (records, ahead) = records(ground, id).await?;
@@ -204,20 +205,21 @@ async fn take(
             views.iter().for_each(|view| seat.resume_lane(view, was_clean, now));
         }
     }
-    Ok((seat, tenure))
+    Ok((seat, holder))
 }
 
 /// Takes the seat as soon as this node has a lease and nobody who lives owns it.
-async fn seize(ground: &Ground, seat: SeatId, asked: &Mutex<Option<Asked>>) -> Result<(Resume, Tenure)> {
+async fn seize(ground: &Ground, seat: SeatId, asked: &Mutex<Option<Asked>>) -> Result<(Resume, Holder)> {
     let mut seen = 0;
     loop {
         let node = ground.standing.granted(&ground.env).await.node;
+        let life = ground.catalogue.life();
         let progress = progress_of(ground, seat).await?;
         if is_free(ground, &progress, node).await? {
             let (name, expect) = (node.bytes(), owner_of(&progress));
             *asked.lock() = Some(Asked { node: name.clone(), expect });
-            let (resume, life) = seize_as(ground, seat, &progress, name).await?;
-            return Ok((resume, Tenure { node, life }));
+            let resume = seize_as(ground, seat, &progress, life, name).await?;
+            return Ok((resume, Holder { node, life }));
         }
         // Its owner is about to hand it over, or its lease about to end.
         tokio::select! {
@@ -228,23 +230,17 @@ async fn seize(ground: &Ground, seat: SeatId, asked: &Mutex<Option<Asked>>) -> R
     }
 }
 
+/// Takes a seat as it was found in a life of the store. In another one its owner may be one that lives.
 async fn seize_as(
     ground: &Ground,
     seat: SeatId,
     from: &Progress,
+    life: Incarnation,
     node: Bytes,
-) -> Result<(Resume, Incarnation)> {
+) -> Result<Resume> {
     let (nonce, expect) = (ground.env.nonce(), owner_of(from));
-    loop {
-        let incarnation = ground.store.about().incarnation;
-        let seize = Seize { seat, incarnation, expect: expect.clone(), nonce, node: node.clone() };
-        match ground.store.seize(seize).await {
-            Err(StoreError::Adopt { shard, stored, current }) => {
-                ground.catalogue.adopt(shard, stored, current).await?;
-            }
-            answer => return answer.map(|resume| (resume, incarnation)),
-        }
-    }
+    let seize = Seize { seat, incarnation: life, expect, nonce, node };
+    ground.catalogue.while_life_lasts(life, || ground.store.seize(seize.clone())).await
 }
 
 /// Whether a seat may be taken by this node. The document is asked for itself: a node that joined a moment ago is in no
@@ -269,9 +265,10 @@ async fn let_go(ground: &Ground, seat: SeatId, doubt: &Asked) {
     }
     loop {
         let given_up = async {
+            let life = ground.catalogue.life();
             let progress = progress_of(ground, seat).await?;
             if progress.node == doubt.node || owner_of(&progress) == doubt.expect {
-                seize_as(ground, seat, &progress, Bytes::new()).await?;
+                seize_as(ground, seat, &progress, life, Bytes::new()).await?;
             }
             Ok::<(), StoreError>(())
         };

@@ -242,6 +242,14 @@ impl Seat {
         if wish.ended == Some(Terminal::Cancelled) { APPLIED } else { ALREADY }
     }
 
+    /// Whether an event of a lane has ended, as far as this owner knows and the lane's view tells.
+    pub(super) fn has_ended(&self, lane: &LaneName, id: EventId, view: Option<&LaneView>) -> bool {
+        let runs = self.book.running_of(lane).is_some_and(|running| running.event.id == id);
+        let sided = view.is_some_and(|view| view.siding.contains(&id));
+        let read = id <= self.read_to || self.is_ahead(lane, id) || self.passed_before.contains(id);
+        (read || self.sided_unread.contains(&id)) && !runs && !sided && self.book.find(lane, id).is_none()
+    }
+
     /// Whether an event runs with its lane's head, in a batch.
     fn runs_with(&self, lane: &LaneName, id: EventId) -> bool {
         let lanes = self.runs.values().flat_map(|active| &active.lanes);
@@ -311,11 +319,8 @@ impl Seat {
             return APPLIED;
         }
         let record = LaneRecord { block: Some(paused), ..self.record_of(lane) };
-        for waiting in self.book.evict(lane) {
-            if !waiting.has_ended() && waiting.side() {
-                self.gathering.side(lane, waiting.event.id);
-            }
-        }
+        self.side_in_memory(lane);
+        self.book.evict(lane);
         self.put_record(lane, Some(record));
         let memo = self.book.memo_mut(lane);
         (memo.more, memo.sided) = (true, memo.sided.min(1));

@@ -56,6 +56,8 @@ pub(crate) enum Ended {
     HeldUp,
     /// Others may believe this node dead: nothing of it may start or commit.
     Unleased,
+    /// The store lives another life: what is known here may be lost there.
+    Outlived,
     /// It is ours and must be seized anew.
     Restart,
     /// By a fault of its own: what was in memory cannot be trusted, so it is seized anew.
@@ -74,19 +76,17 @@ pub(crate) enum Order {
     Stop,
 }
 
-/// What a seat was taken under: with either gone it must be taken anew.
+/// Whom a seat was granted to: which node, in which life of the store.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tenure {
-    /// The node that it was granted to.
+pub(crate) struct Holder {
     pub(crate) node: NodeToken,
-    /// The life of the store that granted it.
     pub(crate) life: Incarnation,
 }
 
 struct Loop {
     ground: Arc<Ground>,
     seat: Seat,
-    tenure: Tenure,
+    holder: Holder,
     finished: mpsc::UnboundedReceiver<(RunNo, Finished)>,
     finisher: mpsc::UnboundedSender<(RunNo, Finished)>,
     commit: Option<BoxFuture<'static, Result<Committed>>>,
@@ -144,7 +144,7 @@ struct Loop {
 pub(crate) async fn run(
     ground: Arc<Ground>,
     seat: Seat,
-    tenure: Tenure,
+    holder: Holder,
     mut order: watch::Receiver<Order>,
 ) -> Ended {
     let now = ground.env.now();
@@ -154,7 +154,7 @@ pub(crate) async fn run(
     let mut this = Loop {
         ground,
         seat,
-        tenure,
+        holder,
         finished,
         finisher,
         commit: None,
@@ -238,13 +238,13 @@ impl Loop {
             }
             // A process that was stopped finds its timers late: what it starts or commits is checked here, and nowhere later.
             // And one that lost its lease and has another by now is another node.
-            if self.ground.standing.grant(now.steady).is_none_or(|grant| grant.node != self.tenure.node) {
+            if self.ground.standing.grant(now.steady).is_none_or(|grant| grant.node != self.holder.node) {
                 return Ended::Unleased;
             }
             // What another life of the store says must not start under this term: it may come before what was lost, and
             // that runs again.
-            if self.ground.store.about().incarnation != self.tenure.life {
-                return Ended::Restart;
+            if self.ground.catalogue.life() != self.holder.life {
+                return Ended::Outlived;
             }
             let order_now = *order.borrow();
             match order_now {

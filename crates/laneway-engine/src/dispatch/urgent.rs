@@ -246,7 +246,7 @@ impl Seat {
         let suspect = self.urgent.lanes.get(&lane).is_some_and(|before| before.suspect);
         let priority = events.iter().map(|event| event.priority).max().unwrap_or(LIFTED);
         self.urgent.insert(&lane, Ahead { to, priority, suspect, drained: false });
-        self.side_loaded(&lane);
+        self.side_in_memory(&lane);
         for event in &events {
             self.gathering.side_ahead(&lane, event.id);
         }
@@ -268,18 +268,6 @@ impl Seat {
             self.wanted_lanes.push_back(lane);
         }
         true
-    }
-
-    /// Everything of a lane in memory joins its siding: the next owner must not begin behind it.
-    fn side_loaded(&mut self, lane: &LaneName) {
-        let behind = self.book.behind(lane, usize::MAX).into_iter().map(|(_, waiting)| waiting);
-        let all: Vec<_> = self.book.running_of(lane).into_iter().chain(behind).collect();
-        for waiting in all.into_iter().filter(|waiting| !waiting.has_ended()) {
-            if waiting.side() {
-                self.gathering.side(lane, waiting.event.id);
-                self.book.memo_mut(lane).sided += 1;
-            }
-        }
     }
 
     /// A stretch is durably in its siding: what has room joins the lane in memory, which is now as urgent as it is.

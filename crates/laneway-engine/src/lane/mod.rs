@@ -7,6 +7,7 @@ mod answer;
 mod book;
 mod latest;
 mod operate;
+mod outcome;
 mod rate;
 mod records;
 

@@ -13,6 +13,7 @@ use laneway_core::{
 };
 
 use super::answer::{Answer, UnknownAnswer};
+use super::outcome::outcome_of;
 use crate::handler::{ClaimError, ClaimToken, LaneAnswer, Settlement, encode_answer};
 use crate::log::{Catalogue, CatalogueError};
 use crate::service::Env;
@@ -182,7 +183,10 @@ impl Operator {
         let filed = self.file(claim.seat, claim.settle_token(), op).await?;
         match self.answer(filed, DECIDED_WITHIN).await? {
             Some(Answer::Applied) if !filed.repeated => Ok(Settlement::Accepted),
-            Some(Answer::Applied | Answer::Already) => Ok(Settlement::Already(None)),
+            Some(Answer::Applied | Answer::Already) => {
+                let outcome = outcome_of(&*self.store, &claim).await.map_err(OperateError::from)?;
+                Ok(Settlement::Already(outcome))
+            }
             Some(Answer::Refused(_)) => Err(ClaimError::Lost),
             None => Err(ClaimError::Undecided),
         }

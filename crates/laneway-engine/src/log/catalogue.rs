@@ -104,21 +104,60 @@ impl Catalogue {
         }
     }
 
+    /// The life of the store, as it was last heard of.
+    pub(crate) fn life(&self) -> Incarnation {
+        self.store.about().incarnation
+    }
+
+    /// Makes a call that names the life of the store. A shard that an earlier life wrote is taken over first, and the call
+    /// made again in the life that is by then: one that named the old life would be refused for ever.
+    pub(crate) async fn in_this_life<A, F>(&self, call: impl Fn(Incarnation) -> F) -> Result<A, StoreError>
+    where
+        F: Future<Output = Result<A, StoreError>>,
+    {
+        let mut life = self.life();
+        loop {
+            match call(life).await {
+                Err(StoreError::Adopt { shard, stored, current }) => {
+                    self.adopt(shard, stored, current).await?;
+                    life = current;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// The same for a call that rests on what was read in this life of the store: it is made in no other.
+    pub(crate) async fn while_life_lasts<A, F>(
+        &self,
+        life: Incarnation,
+        call: impl Fn() -> F,
+    ) -> Result<A, StoreError>
+    where
+        F: Future<Output = Result<A, StoreError>>,
+    {
+        loop {
+            match call().await {
+                Err(StoreError::Adopt { shard, stored, current }) if current == life => {
+                    self.adopt(shard, stored, current).await?;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
     /// Takes over a shard that an earlier life of the store wrote, as the store asked for. It also asks who comes with
     /// the name of an earlier life to a shard that somebody took over since: that one has only to learn the new name.
-    pub(crate) async fn adopt(
-        &self,
-        shard: Shard,
-        stored: u128,
-        current: Incarnation,
-    ) -> Result<(), StoreError> {
+    async fn adopt(&self, shard: Shard, stored: u128, current: Incarnation) -> Result<(), StoreError> {
         if stored == current.0 {
             return Ok(());
         }
         tracing::error!(%shard, "the store may have lost the end of this shard: it is taken over, ids jump");
-        let stored = Incarnation(stored);
-        self.store.define(Define::Adopt { shard, stored }).await?;
-        Ok(())
+        match self.store.define(Define::Adopt { shard, stored: Incarnation(stored) }).await {
+            // Yet another life: the next call learns which.
+            Ok(_) | Err(StoreError::Adopt { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }
 

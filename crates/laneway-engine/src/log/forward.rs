@@ -37,6 +37,16 @@ pub(crate) struct Lost {
     pub(crate) why: String,
 }
 
+/// Whose outbox it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Emitter {
+    pub(crate) seat: Seat,
+    pub(crate) fence: Fence,
+    /// The life of the store in which the seat was granted. In another one its outbox may hold what the next owner put there:
+    /// whatever arrives under the old fence would arrive again, and in another order.
+    pub(crate) life: Incarnation,
+}
+
 /// Forwards what waits in an outbox after a number; answers up to which number everything has arrived.
 ///
 /// Safe to repeat at any point: every partition knows the highest number it has from this outbox.
@@ -47,10 +57,10 @@ pub(crate) struct Lost {
 pub(crate) async fn forward_outbox(
     store: &dyn Store,
     catalogue: &Catalogue,
-    seat: Seat,
-    (fence, life): (Fence, Incarnation),
+    emitter: Emitter,
     after: u64,
 ) -> Result<Forwarded> {
+    let Emitter { seat, fence, life } = emitter;
     let rows = outbox(store, seat, after).await?;
     let mut forwarded = Forwarded { through: after, lost: Vec::new() };
     let Some(last) = rows.last().map(|row| row.number) else { return Ok(forwarded) };
@@ -173,25 +183,20 @@ fn stale(receipt: &Receipt) -> Option<String> {
 }
 
 async fn offer(store: &dyn Store, catalogue: &Catalogue, append: Append) -> Result<Offered> {
-    loop {
-        match store.append(append.clone()).await {
-            Ok(appended) => return Ok(Offered::Taken(appended.receipts)),
-            Err(StoreError::Adopt { shard, stored, current }) if current == append.incarnation => {
-                catalogue.adopt(shard, stored, current).await?;
-            }
-            Err(StoreError::Refused(refusal)) => return Ok(Offered::Refused(refusal.to_string())),
-            // Somebody else owns the seat: it is not ours to say what becomes of its emits.
-            Err(error @ StoreError::Conflict(Conflict { reason: ConflictReason::OriginTerm { .. }, .. })) => {
-                return Err(error);
-            }
-            Err(error @ StoreError::Conflict(_)) => return Ok(Offered::Refused(error.to_string())),
-            Err(error @ (StoreError::NotFound { .. } | StoreError::Moved { .. })) => {
-                // The next try sees what became of the stream.
-                catalogue.refresh().await?;
-                return Err(error);
-            }
-            Err(error) => return Err(error),
+    match catalogue.while_life_lasts(append.incarnation, || store.append(append.clone())).await {
+        Ok(appended) => Ok(Offered::Taken(appended.receipts)),
+        Err(StoreError::Refused(refusal)) => Ok(Offered::Refused(refusal.to_string())),
+        // Somebody else owns the seat: it is not ours to say what becomes of its emits.
+        Err(error @ StoreError::Conflict(Conflict { reason: ConflictReason::OriginTerm { .. }, .. })) => {
+            Err(error)
         }
+        Err(error @ StoreError::Conflict(_)) => Ok(Offered::Refused(error.to_string())),
+        Err(error @ (StoreError::NotFound { .. } | StoreError::Moved { .. })) => {
+            // The next try sees what became of the stream.
+            catalogue.refresh().await?;
+            Err(error)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -265,8 +270,9 @@ mod tests {
 
     impl Outbox {
         async fn forward(&self, after: u64) -> Forwarded {
-            let held = (self.fence, self.store.about().incarnation);
-            let answer = forward_outbox(&*self.store, &self.catalogue, self.seat, held, after).await;
+            let life = self.store.about().incarnation;
+            let emitter = Emitter { seat: self.seat, fence: self.fence, life };
+            let answer = forward_outbox(&*self.store, &self.catalogue, emitter, after).await;
             answer.expect("nothing stands in its way for ever")
         }
 
@@ -275,12 +281,13 @@ mod tests {
             let before = self.store.about().incarnation;
             let store = Arc::new(self.store.restored(Incarnation(before.0 + 1)));
             let catalogue = Catalogue::new(store.clone());
-            let now = store.about().incarnation;
-            catalogue.adopt(self.seat.shard, before.0, now).await.expect("it is of the life before");
             let expect = Some(Owner { term: self.fence.term, nonce: self.fence.nonce });
-            let incarnation = store.about().incarnation;
-            let seize = Seize { seat: self.seat, incarnation, expect, nonce: Nonce(8), node: Bytes::new() };
-            let fence = store.seize(seize).await.expect("nobody else took it").progress.fence;
+            let seize = |incarnation| {
+                let (expect, nonce) = (expect.clone(), Nonce(8));
+                store.seize(Seize { seat: self.seat, incarnation, expect, nonce, node: Bytes::new() })
+            };
+            let resume = catalogue.in_this_life(seize).await.expect("nobody else took it");
+            let fence = resume.progress.fence;
             Self { store, catalogue, seat: self.seat, fence, to: Arc::clone(&self.to) }
         }
 
@@ -365,8 +372,9 @@ mod tests {
     async fn who_took_the_seat_in_another_life_forwards_nothing() {
         let before = outbox(Mode::Queue, vec![draft(Some("ann"), "first", 0)], 1).await;
         let after = before.in_another_life().await;
-        let held = (before.fence, before.store.about().incarnation);
-        let refused = forward_outbox(&*after.store, &after.catalogue, after.seat, held, 0).await;
+        let life = before.store.about().incarnation;
+        let emitter = Emitter { seat: before.seat, fence: before.fence, life };
+        let refused = forward_outbox(&*after.store, &after.catalogue, emitter, 0).await;
         assert!(matches!(refused, Err(StoreError::Adopt { .. })), "{refused:?}");
         assert_eq!(after.arrived().await, Vec::<String>::new());
     }

@@ -9,6 +9,6 @@ mod producer;
 
 pub use catalogue::{Catalogue, CatalogueError};
 pub(crate) use events::events_of;
-pub(crate) use forward::{Forwarded, Lost, forward_outbox};
+pub(crate) use forward::{Emitter, Forwarded, Lost, forward_outbox};
 pub(crate) use producer::check_priority;
 pub use producer::{AppendError, Appending, Producer, Sent};

@@ -215,15 +215,9 @@ impl Producer {
             }
             Origin { source: Source::Named(name.source.clone()), term: Term(1) }
         });
-        let append = Append {
-            shard,
-            incarnation: self.store.about().incarnation,
-            layout: info.layout,
-            origin,
-            drafts,
-            object,
-        };
-        let answer = self.send(shard, append).await;
+        let append =
+            Append { shard, incarnation: self.catalogue.life(), layout: info.layout, origin, drafts, object };
+        let answer = self.send(append).await;
         // A name whose last call nobody answered is not used again: its numbers may still arrive.
         if !matches!(answer, Err(StoreError::Unknown { .. })) {
             self.numbering.free.lock().extend(name);
@@ -238,20 +232,18 @@ impl Producer {
     }
 
     /// Sends an append until it is answered.
-    async fn send(&self, shard: Shard, mut append: Append) -> Result<Appended, StoreError> {
+    async fn send(&self, append: Append) -> Result<Appended, StoreError> {
+        let shard = append.shard;
         if self.is_final(shard) {
             return self.store.append(append).await;
         }
         let (mut wait, mut repeats) = (REPEAT_AFTER, 0);
         loop {
-            match self.store.append(append.clone()).await {
+            let sent = |incarnation| self.store.append(Append { incarnation, ..append.clone() });
+            match self.catalogue.in_this_life(sent).await {
                 Ok(appended) => {
                     self.answering.write().insert(shard);
                     return Ok(appended);
-                }
-                Err(StoreError::Adopt { stored, current, .. }) => {
-                    self.catalogue.adopt(shard, stored, current).await?;
-                    append.incarnation = current;
                 }
                 Err(StoreError::Unknown { .. }) if repeats < REPEATS_MAX => {
                     repeats += 1;

@@ -300,23 +300,17 @@ impl Schedules {
             let responder = self.responder(&info, processor).await?;
             draft.job = Some(JobDraft { responder, keep: info.settings.keep_done });
         }
-        let mut append = Append {
+        let append = Append {
             shard: info.shard(schedule.partition(info.settings.partitions)),
-            incarnation: self.stores.store.about().incarnation,
+            incarnation: self.catalogue.life(),
             layout: info.layout,
             origin: due.map(|_| Origin { source: schedule.source(), term: Term(1) }),
             drafts: vec![draft],
             object: None,
         };
-        let appended = loop {
-            match self.stores.store.append(append.clone()).await {
-                Err(StoreError::Adopt { shard, stored, current }) => {
-                    self.catalogue.adopt(shard, stored, current).await?;
-                    append.incarnation = current;
-                }
-                appended => break appended?,
-            }
-        };
+        let store = &self.stores.store;
+        let sent = |incarnation| store.append(Append { incarnation, ..append.clone() });
+        let appended = self.catalogue.in_this_life(sent).await?;
         let receipt = appended.receipts.into_iter().next();
         receipt.ok_or_else(|| StoreError::Corrupt { what: "an append without a receipt".to_owned() }.into())
     }

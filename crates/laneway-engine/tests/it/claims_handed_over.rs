@@ -7,7 +7,7 @@ use laneway_core::store::RequestOp;
 use laneway_core::{Draft, Key, Mode, Status, Terminal};
 use laneway_engine::ProcessorSettings;
 use laneway_engine::handler::{
-    Claim, ClaimError, ClaimToken, ClaimWish, Desk, Done, LaneAnswer, Policy, Retry, Settlement,
+    Claim, ClaimError, ClaimToken, ClaimWish, Desk, Done, LaneAnswer, Outcome, Policy, Retry, Settlement,
 };
 use laneway_engine::job::{By, Submit};
 use laneway_engine::observe::Why;
@@ -197,6 +197,38 @@ async fn old_claim_survives_a_crash_and_a_young_one_is_lost() {
     }
 }
 
+/// A restart in good order, and a crash: nothing of the claim is known any more but how its events have ended.
+#[tokio::test(start_paused = true)]
+async fn claim_that_was_settled_is_told_so_after_a_restart_of_its_owner() {
+    for drains in [true, false] {
+        let world = World::new(Mode::Queue).await;
+        let before = desk(&world).await;
+        for data in ["a", "b", "c"] {
+            world.submit("ann", data).await;
+        }
+        let partly = claim(&before, 3).await;
+        let answer = LaneAnswer { done: vec![Done::default()], ..LaneAnswer::failed("b", Retry::Never) };
+        before.settle(&partly.token, answer.clone()).await.expect("ours");
+        let open = world.submit("bob", "d").await;
+        let lost = claim(&before, 1).await;
+        if drains {
+            world.engine.drain(SOON).await;
+        }
+        let (again, world) = (world.again(), world);
+        drop((before, world));
+        let world = again;
+        let after = desk(&world).await;
+        let told = after.settle(&partly.token, answer).await.expect("it was ours");
+        assert_eq!(told, Settlement::Already(Some(Outcome { done: 1, failed: true })));
+        if !drains {
+            // Fenced with its owner, before anybody has ended its event.
+            let told = after.settle(&lost.token, LaneAnswer::done(None)).await;
+            assert!(matches!(told, Err(ClaimError::Lost)), "{told:?}");
+            assert!(!world.status(open).await.is_terminal());
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn another_node_settles_and_extends_by_requests() {
     let world = World::new(Mode::Queue).await;
@@ -213,7 +245,7 @@ async fn another_node_settles_and_extends_by_requests() {
     assert_eq!(settled, Settlement::Accepted);
     assert_eq!(world.settled(job).await.status(), Status::Ended(Terminal::Done));
     let again = other.engine.operator().settle(&claimed.token, &done).await.expect("it was ours");
-    assert_eq!(again, Settlement::Already(None));
+    assert_eq!(again, Settlement::Already(Some(Outcome { done: 1, failed: false })));
 }
 
 #[tokio::test(start_paused = true)]
@@ -247,7 +279,8 @@ async fn worker_learns_that_its_job_was_cancelled() {
     world.engine.jobs().cancel(job, world.env.token()).await.expect("it runs");
     assert_eq!(world.settled(job).await.status(), Status::Ended(Terminal::Cancelled));
     assert!(matches!(desk.extend(&claimed.token, LEASE).await, Err(ClaimError::Lost)));
-    assert!(matches!(desk.settle(&claimed.token, LaneAnswer::done(None)).await, Err(ClaimError::Lost)));
+    let settled = desk.settle(&claimed.token, LaneAnswer::done(None)).await.expect("it has ended");
+    assert_eq!(settled, Settlement::Already(Some(Outcome { done: 0, failed: false })));
 }
 
 #[tokio::test(start_paused = true)]

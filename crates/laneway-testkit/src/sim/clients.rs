@@ -207,6 +207,12 @@ async fn work_on(here: &Here, desk: &Desk, rng: &mut Rng, run: u64, claim: Claim
         Way::Broken => LaneAnswer::failed("as planned", Retry::Never),
         _ => LaneAnswer::failed("as planned", Retry::ByPolicy),
     };
-    let settled = desk.settle(&claim.token, answer).await;
+    let settled = desk.settle(&claim.token, answer.clone()).await;
     here.world.log.push(Record::End { run, how: format!("{settled:?}") });
+    // A worker that is not sure says it again, later and perhaps to another owner.
+    if settled.is_ok() && !fails && rng.u8(0..4) == 0 {
+        seam::pass(Duration::from_millis(rng.u64(0..9_000))).await;
+        let again = desk.settle(&claim.token, answer).await;
+        here.world.log.judge(|judge| judge.settled_again(&claim.token, &again));
+    }
 }

@@ -44,12 +44,24 @@ impl World {
                 self.log.judge(|judge| judge.hit("store stalled"));
                 node
             }
+            7 => {
+                self.set_clock(&node, place, rng);
+                node
+            }
             kind @ 8.. => {
                 self.incident_of_several(&node, kind, rng);
                 node
             }
-            _ => node,
         }
+    }
+
+    /// Somebody, or a time server, sets the wall clock of a machine.
+    fn set_clock(&self, node: &Node, place: u32, rng: &mut Rng) {
+        let reach = pick(rng, &[1_000_000, 60_000_000, 3_600_000_000]);
+        let by_micros = rng.i64(-reach..=reach);
+        self.log.push(Record::ClockSet { life: node.life.number, by_micros });
+        node.life.set_clock(by_micros);
+        self.set_skew(place, by_micros);
     }
 
     fn incident_of_several(self: &Arc<Self>, node: &Node, kind: u8, rng: &mut Rng) {

@@ -7,11 +7,12 @@
 //! simulated and what is not is in `docs/design/simulation.md`.
 //!
 //! Reading order: `world` (how a run goes), `options` (what is drawn), `node` (one life of the engine, and those who use
-//! it), `incident` (what happens to nodes), `net` (what happens to calls), `record` and `judge` (what is written down, and what must hold), `plant` (the
+//! it), `incident` (what happens to nodes), `failover` (what happens to the store), `net` (what happens to calls), `record` and `judge` (what is written down, and what must hold), `plant` (the
 //! bugs that must be found).
 
 mod bell;
 mod clients;
+mod failover;
 mod handler;
 mod incident;
 mod judge;
@@ -23,9 +24,11 @@ mod options;
 mod plan;
 mod plant;
 mod plant_documents;
+mod primary;
 mod record;
 mod world;
 
 pub use options::Options;
 pub use plant::Plant;
-pub use world::{OpenStores, Outcome, Setup, run};
+pub use primary::Replicated;
+pub use world::{OpenStore, Outcome, Setup, run};

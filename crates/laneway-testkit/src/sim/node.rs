@@ -51,7 +51,7 @@ impl Node {
     /// Starts a process at a place. It may die at any time, also while it starts.
     pub(crate) async fn begin(world: Arc<World>, place: u32, number: u32) -> Self {
         let seed = world.chance(u64::from(number) << 32).u64(..);
-        let clock = NodeClock::new(Arc::clone(&world.clock), world.options.skew(place));
+        let clock = NodeClock::new(Arc::clone(&world.clock), world.skew(place));
         let (env, mortal) = Env::mortal(clock.clone(), seed);
         let sleeps = world.clock_sleeps();
         let life = Life::new(number, mortal, clock, Arc::clone(&world.log), sleeps);

@@ -18,7 +18,7 @@ pub(crate) const PROCESSORS: [(&str, &str); 5] =
     [("charge", "orders"), ("audit", "orders"), ("sync", "objects"), ("ship", "out"), ("remote", "errands")];
 
 /// Microseconds that one wall clock is ahead of another at most.
-const AHEAD_MAX: u64 = 5_000_000;
+const AHEAD_MAX: i64 = 5_000_000;
 /// Millionths that one steady clock is faster than another at most: each may be off by half of it.
 const FAST_MAX: u64 = 400;
 
@@ -49,6 +49,8 @@ pub struct Options {
     pub(crate) lease: Duration,
     /// How the clocks of each machine go wrong.
     skews: [Skew; 3],
+    /// Mean time between failovers of the store to a replica that had not followed to the end.
+    pub(crate) failover_every: Option<Duration>,
 }
 
 impl Options {
@@ -74,6 +76,7 @@ impl Options {
             nodes: 1,
             lease: Duration::ZERO,
             skews: [Skew::default(); 3],
+            failover_every: None,
         };
         // Drawn last, so that a world of one node is what its seed always drew.
         let nodes = pick(rng, &[1, 2, 3, 3]);
@@ -82,10 +85,23 @@ impl Options {
         let append_every = drawn.append_every * nodes;
         let skewed = nodes > 1 && rng.bool();
         let skews = [0, 1, 2].map(|_| {
-            let skew = Skew { ahead: rng.u64(0..AHEAD_MAX), fast: rng.u64(0..FAST_MAX) };
+            let skew = Skew { ahead: rng.i64(0..AHEAD_MAX), fast: rng.u64(0..FAST_MAX) };
             if skewed { skew } else { Skew::default() }
         });
-        Self { nodes, lease, append_every, skews, ..drawn }
+        let failover_every = pick(rng, &[None, None, Some(25), Some(60)]).map(Duration::from_secs);
+        // Some worlds live long and quietly: as much happens in them as in the others. Most of those have one node, because
+        // nodes that look after their leases are what costs.
+        let slower = if rng.u8(0..16) < if nodes == 1 { 12 } else { 1 } { 10 } else { 1 };
+        Self {
+            nodes,
+            lease,
+            skews,
+            append_every: append_every * slower,
+            failover_every: failover_every.map(|every| every * slower),
+            incident_every: drawn.incident_every * slower,
+            faulty_for: drawn.faulty_for * slower,
+            ..drawn
+        }
     }
 
     /// Whether the clocks of its machines differ.
@@ -93,9 +109,9 @@ impl Options {
         self.skews.iter().any(|skew| skew.ahead > 0)
     }
 
-    /// How the clocks of the machine at a place go wrong.
-    pub(crate) fn skew(&self, place: u32) -> Skew {
-        self.skews[place as usize % self.skews.len()]
+    /// How the clocks of the machine at each place go wrong at first.
+    pub(crate) fn skews(&self) -> [Skew; 3] {
+        self.skews
     }
 
     /// Whether the engines of this world share their store.
@@ -161,8 +177,8 @@ impl fmt::Display for Options {
         write!(
             f,
             "nodes {nodes} with leases of {lease:?}, {skews:?}, partitions {partitions:?}, faults {faults} and deaths {deaths} per 100,000 calls, lost wake-ups {deaf} %, \
-             killers {killers} per 1,000, resets {resets}, incident every {:?}, faulty for {:?}, append every {:?}",
-            self.incident_every, self.faulty_for, self.append_every
+             killers {killers} per 1,000, resets {resets}, failover every {:?}, incident every {:?}, faulty for {:?}, append every {:?}",
+            self.failover_every, self.incident_every, self.faulty_for, self.append_every
         )?;
         for ((name, _), settings) in PROCESSORS.iter().zip(&self.processors) {
             let ProcessorSettings { concurrency, timeout, policy, batch, run_ahead, rate_per_key, .. } =

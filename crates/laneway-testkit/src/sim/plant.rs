@@ -1,4 +1,4 @@
-//! The twelve bugs of `reliability.md` and four of leases, as this design could have them: each is a store, or the layer
+//! The twelve bugs of `reliability.md`, four of leases and two of failovers, as this design could have them: each is a store, or the layer
 //! that makes it durable, or the clock it reads, with one plausible mistake. Those of documents are in `plant_documents.rs`. What each of them stands for is in
 //! `docs/design/simulation.md`; a simulation that misses one proves nothing.
 
@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use fastrand::Rng;
 use laneway_core::store::{
     About, Accepted, Append, Appended, Commit, Committed, Define, Defined, JobEnd, JobState, JobView, Jobs,
@@ -55,11 +56,15 @@ pub enum Plant {
     ClockThatSleeps,
     /// Leases end by the clock of whoever looks.
     LocalClockInLeases,
+    /// A replica that takes over passes for the store that it followed: nothing is adopted.
+    FailoverUnnoticed,
+    /// A shard is adopted, and whoever owned a seat before still owns it.
+    FenceWithoutAdoptions,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::SkipNonceCheck,
         Self::SkipHeadCheck,
         Self::ReleaseWithoutFence,
@@ -76,6 +81,8 @@ impl Plant {
         Self::RenewTheBuried,
         Self::ClockThatSleeps,
         Self::LocalClockInLeases,
+        Self::FailoverUnnoticed,
+        Self::FenceWithoutAdoptions,
     ];
 
     /// The invariants that this bug breaks: it counts as found only by one of them.
@@ -94,6 +101,8 @@ impl Plant {
             Self::TakeFromTheLiving => &["S2"],
             Self::RenewTheBuried => &["F6"],
             Self::ClockThatSleeps | Self::LocalClockInLeases => &["L3"],
+            Self::FailoverUnnoticed => &["1.4", "S3"],
+            Self::FenceWithoutAdoptions => &["S3"],
         }
     }
 }
@@ -190,7 +199,22 @@ impl Planted {
             {
                 commit.fence = stored;
             }
+            Plant::FenceWithoutAdoptions => self.take_on(commit, stored).await?,
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// The owner of before an adoption goes on: the seat is granted to it anew behind its back.
+    async fn take_on(&self, commit: &mut Commit, stored: Fence) -> Result<()> {
+        let Rows::Seats(info, _) = self.inner.query(Query::Seats(commit.seat.shard)).await? else {
+            return Ok(());
+        };
+        if stored == commit.fence && info.adoptions > stored.adoptions {
+            let expect = Some(Owner { term: stored.term, nonce: stored.nonce });
+            let (incarnation, node) = (self.inner.about().incarnation, Bytes::new());
+            let seize = Seize { seat: commit.seat, incarnation, expect, nonce: stored.nonce, node };
+            commit.fence = self.inner.seize(seize).await?.progress.fence;
         }
         Ok(())
     }

@@ -92,6 +92,15 @@ pub(crate) enum Record {
         life: u32,
         length: Duration,
     },
+    /// The store is as it was so long ago.
+    FailedOver {
+        behind: Duration,
+    },
+    /// The wall clock of its machine was set.
+    ClockSet {
+        life: u32,
+        by_micros: i64,
+    },
     Calm,
     /// A node may own something again.
     Lifted {
@@ -238,6 +247,10 @@ impl fmt::Display for Record {
             Self::Drained { life } => write!(f, "life {life} is drained"),
             Self::CutOff { life, length } => write!(f, "life {life} is cut off for {length:?}"),
             Self::Frozen { life, length } => write!(f, "life {life} is frozen for {length:?}"),
+            Self::FailedOver { behind } => write!(f, "the store loses what it took in the last {behind:?}"),
+            Self::ClockSet { life, by_micros } => {
+                write!(f, "the wall clock of life {life} is set by {by_micros} us")
+            }
             Self::Calm => write!(f, "faults end"),
             Self::Lifted { wish } => write!(f, "{wish} is lifted"),
             Self::Fault { by, call, what } => write!(f, "{by} {call}: {what}"),

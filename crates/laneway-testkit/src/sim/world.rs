@@ -1,29 +1,31 @@
 //! How one run goes: lives of each node one after the other while faults last, then calm, then the reckoning.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use fastrand::Rng;
-use futures::future::{join_all, select_all};
+use futures::future::{join, join_all, select_all};
 use laneway_core::store::{Query, Rows};
-use laneway_core::{Clock, EventId, Partition, Seat, Shard, Steady, StreamInfo, Topic};
+use laneway_core::{Clock, EventId, Incarnation, Partition, Seat, Shard, Steady, StreamInfo, Topic};
 use laneway_engine::Stores;
 use parking_lot::Mutex;
 
 use super::bell::Bell;
 use super::judge::Judge;
-use super::life::SimClock;
+use super::life::{SimClock, Skew};
 use super::node::Node;
 use super::options::{Options, pick};
 use super::plant::{Plant, Planted};
 use super::plant_documents::PlantedDocuments;
+use super::primary::{Primary, Replicated};
 use super::record::{Log, Record};
 use crate::check::Violation;
 use crate::seam;
 
-/// Opens an empty store on a clock, with the same incarnation every time.
-pub type OpenStores<'a> = dyn Fn(Arc<dyn Clock>) -> Stores + Sync + 'a;
+/// Opens an empty store on a clock, always as its first incarnation.
+pub type OpenStore<'a> = dyn Fn(Arc<dyn Clock>) -> Box<dyn Replicated> + Sync + 'a;
 
 /// What to run.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +57,9 @@ pub struct Outcome {
     pub text: Vec<String>,
 }
 
+/// Up to which event each shard is written down.
+pub(super) type Joined = BTreeMap<Shard, EventId>;
+
 /// What every part of a run shares.
 pub(crate) struct World {
     pub(crate) seed: u64,
@@ -62,6 +67,7 @@ pub(crate) struct World {
     pub(crate) clock: Arc<SimClock>,
     pub(crate) log: Arc<Log>,
     pub(crate) below: Stores,
+    pub(super) primary: Arc<Primary>,
     pub(crate) bell: Bell,
     plant: Option<Arc<Planted>>,
     calm: AtomicBool,
@@ -69,8 +75,10 @@ pub(crate) struct World {
     stalled_until: Mutex<Steady>,
     names: AtomicU64,
     lives: AtomicU64,
+    /// How the clocks of the machine at each place go wrong.
+    skews: Mutex<[Skew; 3]>,
     /// Up to which event each shard is written down.
-    joined: Mutex<std::collections::BTreeMap<Shard, EventId>>,
+    joined: Mutex<Joined>,
 }
 
 /// Longest time that everything may take to come to its end once faults have stopped. A lane whose batches contain one
@@ -84,7 +92,7 @@ const DELAY_MAX: Duration = Duration::from_secs(3);
 const RECOVERY_MAX: Duration = Duration::from_secs(2);
 
 /// Runs one world to its end.
-pub fn run(setup: Setup, open: &OpenStores<'_>) -> Outcome {
+pub fn run(setup: Setup, open: &OpenStore<'_>) -> Outcome {
     let runtime = seam::paused_runtime();
     let outcome = runtime.block_on(async {
         let world = World::new(setup, open);
@@ -107,10 +115,16 @@ pub fn run(setup: Setup, open: &OpenStores<'_>) -> Outcome {
 }
 
 impl World {
-    fn new(setup: Setup, open: &OpenStores<'_>) -> Arc<Self> {
+    fn new(setup: Setup, open: &OpenStore<'_>) -> Arc<Self> {
         let options = Options::draw(setup.seed);
         let clock = Arc::new(SimClock::start());
-        let mut below = open(clock.clone());
+        let primary = Primary::new(open(clock.clone()));
+        let mut below = Stores {
+            store: primary.clone(),
+            documents: primary.clone(),
+            // Wake-ups go by the world's bell.
+            wakeups: primary.wakeups(),
+        };
         let plant = setup.plant.map(|plant| Arc::new(Planted::new(below.store.clone(), plant, setup.seed)));
         if let Some(planted) = &plant {
             below.store = planted.clone();
@@ -121,17 +135,19 @@ impl World {
         Arc::new(Self {
             seed: setup.seed,
             faulty_until: clock.true_now().steady.after(options.faulty_for),
-            options,
             clock,
             log,
             below,
+            primary,
             bell: Bell::default(),
             plant,
             calm: AtomicBool::new(false),
             stalled_until: Mutex::new(Steady(0)),
             names: AtomicU64::new(1),
             lives: AtomicU64::new(0),
+            skews: Mutex::new(options.skews()),
             joined: Mutex::default(),
+            options,
         })
     }
 
@@ -168,6 +184,17 @@ impl World {
         seam::pass(until.since(self.clock.true_now().steady)).await;
     }
 
+    /// How the clocks of the machine at a place go wrong.
+    pub(crate) fn skew(&self, place: u32) -> Skew {
+        self.skews.lock()[place as usize]
+    }
+
+    /// The wall clock of the machine at a place was set.
+    pub(super) fn set_skew(&self, place: u32, by_micros: i64) {
+        let skew = &mut self.skews.lock()[place as usize];
+        *skew = skew.set_by(by_micros);
+    }
+
     /// Whether one of the bugs is planted.
     pub(crate) fn is_planted(&self) -> bool {
         self.plant.is_some()
@@ -189,9 +216,24 @@ impl World {
         self.bell.ring(Topic::Shard(shard));
     }
 
+    /// Up to which event each shard is written down.
+    pub(super) fn joined(&self) -> Joined {
+        self.joined.lock().clone()
+    }
+
+    pub(super) fn set_joined(&self, joined: Joined) {
+        *self.joined.lock() = joined;
+    }
+
+    /// Which life of the store a failover begins.
+    pub(super) fn life_after_failover(&self, next: Incarnation) -> Incarnation {
+        let unnoticed = self.plant.as_ref().is_some_and(|planted| planted.is(Plant::FailoverUnnoticed));
+        if unnoticed { self.below.store.about().incarnation } else { next }
+    }
+
     async fn go(self: Arc<Self>) {
         let places = (0..self.options.nodes).map(|place| self.lives_at(place));
-        let nodes = join_all(places).await;
+        let (nodes, ()) = join(join_all(places), self.lose_ends()).await;
         self.calm.store(true, Ordering::Relaxed);
         if self.options.is_cluster() {
             // What is on its way to somebody who waits for it.

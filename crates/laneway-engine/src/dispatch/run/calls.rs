@@ -15,7 +15,7 @@ use crate::dispatch::intake::Views;
 use crate::dispatch::loading::SIDING_CHUNK;
 use crate::dispatch::own::progress_of;
 use crate::dispatch::urgent::look;
-use crate::log::forward_outbox;
+use crate::log::{Emitter, forward_outbox};
 use crate::service::Now;
 
 /// Events of one read at most.
@@ -32,8 +32,13 @@ impl Loop {
         }
         let env = self.ground.env.clone();
         let Some(commit) = self.seat.next_commit(|| env.commit_id(), now) else { return };
-        let store = Arc::clone(&self.ground.store);
-        self.commit = Some(async move { send(&env, &*store, commit).await }.boxed());
+        let (ground, node) = (Arc::clone(&self.ground), self.holder.node);
+        let sending = async move {
+            let env = &ground.env;
+            let leased = || ground.standing.grant(env.steady()).is_some_and(|grant| grant.node == node);
+            send(env, &*ground.store, commit, leased).await
+        };
+        self.commit = Some(sending.boxed());
     }
 
     pub(super) fn send_read(&mut self, now: Now) {
@@ -165,10 +170,9 @@ impl Loop {
         self.forward_after = None;
         let Some(after) = self.seat.wants_forward() else { return };
         let ground = Arc::clone(&self.ground);
-        let (id, held) = (self.seat.id(), (self.seat.fence(), self.tenure.life));
-        self.forwarding = Some(
-            async move { forward_outbox(&*ground.store, &ground.catalogue, id, held, after).await }.boxed(),
-        );
+        let from = Emitter { seat: self.seat.id(), fence: self.seat.fence(), life: self.holder.life };
+        self.forwarding =
+            Some(async move { forward_outbox(&*ground.store, &ground.catalogue, from, after).await }.boxed());
     }
 
     /// The loop looks around at least once a second, so this needs no alarm of its own.

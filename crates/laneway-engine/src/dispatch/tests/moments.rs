@@ -41,6 +41,40 @@ fn event_that_runs_joins_its_siding_when_the_floor_rises() {
     assert_eq!((commit.lanes.len(), &commit.lanes[0].side[..]), (1, &[EventId(1)][..]));
 }
 
+/// The next owner runs what is in the siding before it has read the rest.
+#[test]
+fn lane_joins_its_siding_whole_when_the_floor_rises() {
+    let mut played = Played::clean(ProcessorSettings::default());
+    played.read_in(1, 1);
+    start(&mut played);
+    played.read_in(1, WINDOW_IDS - 1);
+    played.read(WINDOW_IDS);
+    let commit = played.sent().expect("it holds the floor back");
+    let sides: Vec<_> = commit.lanes.iter().map(|change| &change.side[..]).collect();
+    assert_eq!(sides, [&[EventId(1), EventId(WINDOW_IDS - 1)][..]]);
+}
+
+#[test]
+fn hot_lane_joins_its_siding_whole_when_there_is_no_room_for_its_next_event() {
+    let mut played = Played::clean(ProcessorSettings::default());
+    (1..=1_024).for_each(|id| played.read_in(1, id));
+    start(&mut played);
+    assert!(played.sent().is_none(), "a plain lane writes nothing");
+    played.read_in(1, 1_025);
+    let commit = played.sent().expect("one too many");
+    assert_eq!(commit.lanes[0].side, (1..=1_025).map(EventId).collect::<Vec<_>>());
+}
+
+#[test]
+fn lane_that_is_paused_while_it_runs_joins_its_siding_whole() {
+    let mut played = Played::clean(ProcessorSettings::default());
+    (1..=2).for_each(|id| played.read_in(1, id));
+    start(&mut played);
+    played.ask(1, RequestOp::Pause { lane: Some(lane(1)), by: Bytes::new() }, None);
+    let commit = played.sent().expect("a pause");
+    assert_eq!(commit.lanes[0].side, [EventId(1), EventId(2)]);
+}
+
 /// Three events of a lane ran together and are done; nothing of it is durable.
 fn done_together() -> Played {
     let mut played = batches(Batch::Lane { max: 3, within: std::time::Duration::ZERO });

@@ -45,7 +45,7 @@ pub struct Claim {
 pub enum Settlement {
     /// What the worker answered is durable.
     Accepted,
-    /// It was settled before: with this, if that is still known here.
+    /// It was settled before, or its events have ended otherwise: with this, if that is still known.
     Already(Option<Outcome>),
 }
 
@@ -68,9 +68,7 @@ impl Outcome {
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// The claim is not this worker's any more; what it did counts for nothing.
-    #[error(
-        "the claim is not open: its lease ended, its event was cancelled, its node came to a bad end, or it was settled before its node's last start"
-    )]
+    #[error("the claim is not open: its lease ended, its event is held up, or its node came to a bad end")]
     Lost,
     /// The token or the answer is not what it must be.
     #[error(transparent)]

@@ -17,7 +17,7 @@ const NODE: &str = "cluster/node/";
 const LEADER: &str = "cluster/leader";
 
 /// What is known of the cluster.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ClusterModel {
     /// Nodes by their tokens, also those that are gone.
     nodes: BTreeMap<Bytes, NodeModel>,
@@ -42,6 +42,19 @@ struct NodeModel {
     renewed: Steady,
     /// When its document went, if it did.
     gone_at: Option<Steady>,
+}
+
+impl ClusterModel {
+    /// Documents are as they were. What a node believes of its own lease stays.
+    pub(super) fn fail_over(&mut self, now: TrueNow, kept: &Self) {
+        for (token, node) in &mut self.nodes {
+            match kept.nodes.get(token) {
+                Some(kept) => *node = NodeModel { renewed: node.renewed, ..*kept },
+                None => node.gone_at = Some(now.steady),
+            }
+        }
+        self.leader.clone_from(&kept.leader);
+    }
 }
 
 impl Judge {

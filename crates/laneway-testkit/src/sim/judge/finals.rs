@@ -194,8 +194,10 @@ impl Judge {
         let unique = |emit: &Emit| emit.draft.data.starts_with(b"e") && is_unique(emit.draft.kind.as_str());
         for (seat, emit) in self.emits.iter().filter(|(_, emit)| unique(emit)) {
             let name = String::from_utf8_lossy(&emit.draft.data);
+            let may_double = self.may_double.contains(&emit.draft.data);
             match arrived.remove(&(emit.stream, emit.draft.data.clone())).as_deref() {
-                Some([place]) => {
+                // One that came again brought everything behind it again.
+                Some([earlier @ .., place]) if earlier.is_empty() || may_double => {
                     let lane = (*seat, emit.stream, emit.draft.key.clone());
                     let before = last.insert(lane, *place);
                     if emit.draft.key.is_some() && before.is_some_and(|before| before > *place) {

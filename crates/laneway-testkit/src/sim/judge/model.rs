@@ -19,6 +19,7 @@ use crate::sim::record::Record;
 const VIOLATIONS_MAX: usize = 20;
 
 /// The model, and what was found to be wrong.
+#[derive(Clone)]
 pub(crate) struct Judge {
     pub(super) options: Options,
     violations: Vec<Violation>,
@@ -32,6 +33,10 @@ pub(crate) struct Judge {
     /// Data that somebody tried to append, and where it was found.
     pub(super) tried: BTreeMap<Bytes, Option<(Shard, EventId)>>,
     pub(super) acked: Vec<(Shard, EventId, Bytes)>,
+    /// Events that the store has lost.
+    pub(super) lost: BTreeSet<(Shard, EventId)>,
+    /// Emits that may arrive twice, because the store lost that they had arrived.
+    pub(super) may_double: BTreeSet<Bytes>,
     /// Numbers of origins that were taken as new.
     pub(super) origins: BTreeSet<String>,
     pub(super) scheduled: BTreeMap<Bytes, Scheduled>,
@@ -74,6 +79,8 @@ impl Judge {
             lanes: BTreeMap::new(),
             tried: BTreeMap::new(),
             acked: Vec::new(),
+            lost: BTreeSet::new(),
+            may_double: BTreeSet::new(),
             origins: BTreeSet::new(),
             scheduled: BTreeMap::new(),
             tickets: BTreeMap::new(),
@@ -121,6 +128,9 @@ impl Judge {
             Record::Drained { .. } => self.hit("drained"),
             Record::CutOff { .. } => self.hit("node cut off"),
             Record::Frozen { .. } => self.hit("node frozen"),
+            // The model goes back with the store.
+            Record::FailedOver { .. } => {}
+            Record::ClockSet { life, by_micros } => self.set_clock(*life, *by_micros),
             Record::Calm => {
                 self.disturb(now);
                 self.calm = true;
@@ -148,6 +158,12 @@ impl Judge {
             }
             Record::End { run, .. } => drop(self.runs.remove(run)),
         }
+    }
+
+    fn set_clock(&mut self, life: u32, by_micros: i64) {
+        self.hit("wall clock set");
+        let lived = self.lives.entry(life).or_default();
+        lived.skew = lived.skew.set_by(by_micros);
     }
 
     fn died(&mut self, now: TrueNow, life: u32, why: &'static str) {

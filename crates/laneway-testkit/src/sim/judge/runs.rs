@@ -3,6 +3,7 @@
 
 use laneway_core::{Block, Due, EventId, LaneName, Mode, Seat, Term};
 use laneway_engine::Batch;
+use laneway_engine::handler::{ClaimError, Settlement};
 
 use super::Judge;
 use crate::sim::life::TrueNow;
@@ -47,8 +48,8 @@ impl Judge {
 
     /// Whether the seat is still granted to whoever starts this; if not, what it does can never count.
     fn is_current(&self, seat: Seat, start: &LaneStart) -> bool {
-        let fence = self.seats.get(&seat).and_then(|model| model.fence);
-        fence.is_some_and(|fence| fence.term == start.fence.term)
+        let granted = self.seats.get(&seat).filter(|model| !model.outlived).and_then(|model| model.fence);
+        granted.is_some_and(|fence| fence.term == start.fence.term)
     }
 
     /// Two runs of a lane may overlap only when the older one has lost its grant.
@@ -169,6 +170,16 @@ impl Judge {
             self.hit("another attempt");
         }
         faults.into_iter().for_each(|(invariant, detail)| self.report(invariant, detail));
+    }
+
+    /// Contract 1.16: whoever says again that an event is done is not told that it was not. What a reset or the store itself
+    /// took back was not.
+    pub(crate) fn settled_again(&mut self, claim: &str, said: &Result<Settlement, ClaimError>) {
+        self.hit("claim settled again");
+        let taken_back = self.options.resets || self.options.failover_every.is_some();
+        if matches!(said, Err(ClaimError::Lost)) && !taken_back {
+            self.report("1.16", format!("claim {claim} was settled, and then told to be lost"));
+        }
     }
 
     /// What is known of a seat's processor: `run_ahead`, the stream's mode, and most attempts and crashes.

@@ -56,6 +56,8 @@ pub(super) struct SeatModel {
     pub(super) life: u32,
     /// Emits are unforwarded and their owner is dead.
     left_emits: bool,
+    /// The store has lost its end since it was granted: whoever holds it may commit nothing any more.
+    pub(super) outlived: bool,
 }
 
 impl Judge {
@@ -110,8 +112,12 @@ impl Judge {
         model.node = seize.node.clone();
         (model.granted_at, model.changed_at, model.clean) = (now.steady, now.steady, false);
         model.last_commit = None;
+        let outlived = std::mem::take(&mut model.outlived);
         faults.into_iter().for_each(|(invariant, detail)| self.report(invariant, detail));
         self.hit("grant");
+        if outlived {
+            self.hit("seat taken after a failover");
+        }
         if from_dead {
             self.hit("seat taken from a dead owner");
         }
@@ -133,7 +139,8 @@ impl Judge {
         let stored = model.fence.unwrap_or_default();
         let repeats = model.last_commit == Some(commit.id)
             && stored == (Fence { version: commit.fence.version + 1, ..commit.fence });
-        let rightful = model.fence == Some(commit.fence);
+        let outlived = model.outlived;
+        let rightful = model.fence == Some(commit.fence) && !outlived;
         match answer {
             Ok(_) if repeats => self.hit("commit repeated"),
             Ok(committed) if rightful => {
@@ -152,6 +159,7 @@ impl Judge {
                     format!("seat {seat} accepted a commit under {:?}, stored was {stored:?}", commit.fence);
                 self.report("S3", detail);
             }
+            Err(Refused::Fenced) if outlived => self.hit("commit of before a failover refused"),
             Err(Refused::Fenced) if rightful || repeats => {
                 self.report("S3", format!("seat {seat} refused its owner's commit under {:?}", commit.fence));
             }

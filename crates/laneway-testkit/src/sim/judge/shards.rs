@@ -87,7 +87,10 @@ impl Judge {
                 Receipt::Duplicate { first: Some(first) } => first,
                 receipt => receipt,
             };
-            if let Receipt::New { id, .. } = receipt {
+            // An answer that was on its way while the store lost what it speaks of.
+            if let Receipt::New { id, .. } = receipt
+                && !self.lost.contains(&(append.shard, *id))
+            {
                 self.acked.push((append.shard, *id, draft.data.clone()));
             }
         }
@@ -108,10 +111,16 @@ impl Judge {
     fn join_one(&mut self, now: TrueNow, shard: Shard, event: &Event) {
         self.hit("event");
         let place = format!("event {shard}/{} ({})", event.id, String::from_utf8_lossy(&event.data));
+        if self.lost.contains(&(shard, event.id)) {
+            self.report("1.4", format!("{place} has an id that was given before"));
+        }
         if is_unique(event.kind.as_str()) && event.headers.get("laneway-redriven-from").is_none() {
             match self.tried.get_mut(&event.data) {
                 None => self.report("D2", format!("nobody appended {place}")),
                 Some(found @ None) => *found = Some((shard, event.id)),
+                Some(Some(_)) if self.may_double.contains(&event.data) => {
+                    self.hit("emit doubled by a failover")
+                }
                 Some(Some((other, id))) => {
                     let detail = format!("{place} is there twice, also as {other}/{id}");
                     self.report("D4", detail);
