@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::server::{config, finish, history};
-use super::{Effect, History, Http, Receipt};
+use super::{Effect, History, Http, Receipt, wall_clock};
 use crate::program::Program;
 use crate::seam;
 
@@ -173,13 +173,6 @@ impl Cluster {
     pub(crate) async fn history(&self, acknowledged: Vec<Receipt>) -> History {
         history(&self.http(0), self.folder.path(), acknowledged).await
     }
-}
-
-/// Microseconds by the clock of this machine, which is the clock of a store on it.
-#[expect(clippy::disallowed_methods, reason = "compared with what the store says")]
-pub(crate) fn wall_clock() -> u64 {
-    let passed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    u64::try_from(passed.as_micros()).unwrap()
 }
 
 fn name(node: usize) -> String {

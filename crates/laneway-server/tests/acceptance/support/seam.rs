@@ -1,0 +1,8 @@
+//! Where only these scenarios touch the real world: the clock that terms and times of events are told by.
+
+/// Microseconds by the clock of this machine, which is the clock of a store on it.
+#[expect(clippy::disallowed_methods, reason = "compared with what the store says")]
+pub(crate) fn wall_clock() -> u64 {
+    let passed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    u64::try_from(passed.as_micros()).unwrap()
+}
