@@ -80,9 +80,8 @@ const SOMETIMES: [(&str, u64); 60] = [
     ("wall clock set", 200),
     ("store lost its end", 200),
     ("acknowledged event lost with the store", 50),
-    ("commit of before a failover refused", 50),
+    ("commit of before a failover refused", 10),
     ("seat taken after a failover", 1_000),
-    ("emit doubled by a failover", 1),
     ("claim settled again", 200),
 ];
 

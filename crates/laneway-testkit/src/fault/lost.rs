@@ -8,7 +8,7 @@ use laneway_core::store::{
     About, Accepted, Append, Appended, Commit, Committed, Define, Defined, JobView, Jobs, LaneView, Lanes,
     Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
 };
-use laneway_core::{Result, Store, StoreError};
+use laneway_core::{Capabilities, Result, Store, StoreError};
 use parking_lot::Mutex;
 
 /// A store behind a bad network. What is lost follows from the seed and the order of the calls.
@@ -71,7 +71,9 @@ impl LostAnswers {
 #[async_trait]
 impl Store for LostAnswers {
     fn about(&self) -> About {
-        self.inner.about()
+        let about = self.inner.about();
+        // Answers get lost here, so callers must be able to repeat.
+        About { capabilities: Capabilities { shared: true, ..about.capabilities }, ..about }
     }
 
     async fn define(&self, define: Define) -> Result<Defined> {

@@ -15,7 +15,8 @@ use laneway_core::store::{
     Request, Resume, Rows, Seize, Source, Stash, Trim, Trimmed,
 };
 use laneway_core::{
-    CommitId, EventId, Fence, LaneName, LaneRecord, Nonce, Result, Seat, Shard, Store, Term, Timestamp,
+    CommitId, EventId, Fence, Incarnation, LaneName, LaneRecord, Nonce, Result, Seat, Shard, Store, Term,
+    Timestamp,
 };
 use parking_lot::Mutex;
 
@@ -111,6 +112,7 @@ impl Plant {
 pub(crate) struct Planted {
     inner: Arc<dyn Store>,
     plant: Plant,
+    first_life: Incarnation,
     state: Mutex<State>,
 }
 
@@ -144,7 +146,8 @@ impl Planted {
             early_ends: Vec::new(),
             empty: BTreeMap::new(),
         };
-        Self { inner, plant, state: Mutex::new(state) }
+        let first_life = inner.about().incarnation;
+        Self { inner, plant, first_life, state: Mutex::new(state) }
     }
 
     pub(crate) fn is(&self, plant: Plant) -> bool {
@@ -399,7 +402,12 @@ impl Planted {
 #[async_trait]
 impl Store for Planted {
     fn about(&self) -> About {
-        self.inner.about()
+        let about = self.inner.about();
+        // An owner that hears of another life drops its seats by itself: here none hears of it.
+        if self.plant == Plant::FenceWithoutAdoptions {
+            return About { incarnation: self.first_life, ..about };
+        }
+        about
     }
 
     async fn define(&self, define: Define) -> Result<Defined> {
