@@ -43,7 +43,6 @@ mod raw;
 mod redrive;
 #[path = "retries/test.rs"]
 mod retries;
-#[path = "../it/seam.rs"]
 mod seam;
 mod support;
 #[path = "two_servers/test.rs"]

@@ -11,7 +11,7 @@ use laneway_testkit::fault::Road;
 use rustix::process::Signal;
 
 use crate::seam;
-use crate::support::{Cluster, Effect, History, LEASE, Load, Loss, NODES, PARTITIONS, lanes, wall_clock};
+use crate::support::{Cluster, Effect, History, LEASE, Load, Loss, NODES, PARTITIONS, lanes};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fault {
@@ -93,7 +93,7 @@ impl Suffered {
 /// A fault of a node or its road that lasts until others have taken over.
 async fn take_over(cluster: &mut Cluster, fault: Fault, node: usize) -> u64 {
     let leases = cluster.leases_lost(node).await.unwrap();
-    let from = wall_clock();
+    let from = seam::wall_clock();
     match fault {
         Fault::KillNode => cluster.signal(node, Signal::KILL),
         Fault::FreezeNode => cluster.signal(node, Signal::STOP),
@@ -118,7 +118,7 @@ async fn take_over(cluster: &mut Cluster, fault: Fault, node: usize) -> u64 {
 async fn redis_fault(cluster: &mut Cluster, fault: Fault) -> u64 {
     if fault == Fault::KillRedis {
         cluster.redis.kill();
-        return wall_clock();
+        return seam::wall_clock();
     }
     let mut leases = Vec::new();
     for node in 0..NODES {
@@ -129,7 +129,7 @@ async fn redis_fault(cluster: &mut Cluster, fault: Fault) -> u64 {
     let ended = seam::later(LEASE + LEASE / 4);
     seam::until("all leases have ended", || std::future::ready(ended.is_over().then_some(()))).await;
     cluster.redis.signal("CONT");
-    let over = wall_clock();
+    let over = seam::wall_clock();
     for (node, before) in leases.into_iter().enumerate() {
         cluster.until_unleased(node, before).await;
     }
@@ -174,7 +174,7 @@ impl Run {
                 let met = cluster.road(node).until(|carried| carried.met(road) >= before + SPOILT);
                 seam::guarded("the road spoils something", met).await;
                 cluster.road(node).set(Road::Open);
-                wall_clock()
+                seam::wall_clock()
             }
             Fault::LoseTail => {
                 let loss = lose_tail(cluster, load).await;

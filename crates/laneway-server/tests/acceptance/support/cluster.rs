@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::server::{config, finish, history};
-use super::{Effect, History, Http, Receipt, wall_clock};
+use super::{Effect, History, Http, Receipt};
 use crate::program::Program;
 use crate::seam;
 
@@ -95,7 +95,7 @@ impl Cluster {
     pub(crate) fn fail_over(&mut self, replica: RedisServer) -> u64 {
         // From here on the old one answers nobody, and nobody knows of the new one yet.
         self.redis.signal("STOP");
-        let at = wall_clock();
+        let at = seam::wall_clock();
         for node in &self.nodes {
             node.road.lead_to(replica.address());
             node.road.cut_open();

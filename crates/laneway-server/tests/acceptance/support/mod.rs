@@ -5,12 +5,10 @@ mod cluster;
 mod history;
 mod http;
 mod load;
-mod seam;
 mod server;
 
 pub(crate) use cluster::{Cluster, LEASE, NODES, PARTITIONS};
 pub(crate) use history::{Effect, History, Loss, Receipt, Step, Stored, by_lane};
 pub(crate) use http::{Http, Said};
 pub(crate) use load::{Load, lanes};
-pub(crate) use seam::wall_clock;
 pub(crate) use server::Server;

@@ -1,4 +1,9 @@
-//! Where only these scenarios touch the real world: the clock that terms and times of events are told by.
+//! Where these scenarios touch the real world: as the other tests of the server do, and the clock that terms and times of events are told by.
+
+#[path = "../it/seam.rs"]
+mod shared;
+
+pub(crate) use shared::*;
 
 /// Microseconds by the clock of this machine, which is the clock of a store on it.
 #[expect(clippy::disallowed_methods, reason = "compared with what the store says")]
