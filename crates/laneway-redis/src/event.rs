@@ -35,6 +35,16 @@ pub(crate) fn body(kind: &Kind, headers: &Headers, data: &[u8]) -> Vec<u8> {
     out
 }
 
+/// The same behind a key, as the log has both.
+pub(crate) fn keyed_body(key: &[u8], kind: &Kind, headers: &Headers, data: &[u8]) -> Vec<u8> {
+    let body = body(kind, headers, data);
+    let mut out = Vec::with_capacity(2 + key.len() + body.len());
+    out.put_u16(u16::try_from(key.len()).expect("a key has at most 512 bytes"));
+    out.put_slice(key);
+    out.put_slice(&body);
+    out
+}
+
 /// Reads back what [`body`] wrote.
 pub(crate) fn read_body(mut bytes: Bytes) -> Result<(Kind, Headers, Bytes)> {
     let read = |bytes: &mut Bytes| {

@@ -194,10 +194,14 @@ fn append_call(append: &Append) -> Result<Arg> {
         }
     }
     let first_number = first_number(&append.drafts);
-    let drafts = append
-        .drafts
-        .iter()
-        .map(|draft| rows::draft_arg(draft, draft.origin_seq.filter(|_| first_number.is_none())));
+    let drafts = &append.drafts;
+    let says_own = |draft: &Draft| draft.origin_seq.filter(|_| first_number.is_none());
+    let plain = drafts.iter().all(|draft| rows::is_plain(draft) && says_own(draft).is_none());
+    let drafts = if plain {
+        ("plain", Arg::list(drafts.iter().flat_map(rows::plain_draft_args)))
+    } else {
+        ("drafts", Arg::list(drafts.iter().map(|draft| rows::draft_arg(draft, says_own(draft)))))
+    };
     let from_outbox = origin.is_some_and(|origin| matches!(origin.source, Source::Outbox { .. }));
     let object = append
         .object
@@ -210,7 +214,7 @@ fn append_call(append: &Append) -> Result<Arg> {
         .with("term", origin.map_or(0, |origin| origin.term.0))
         .with("from_outbox", from_outbox)
         .with("first_number", first_number)
-        .with("drafts", Arg::list(drafts))
+        .with(drafts.0, drafts.1)
         .with("object", object)
         .with("hold_max", HOLD_MAX)
         .with("topic", topic_bytes(Topic::Shard(append.shard))))

@@ -42,6 +42,18 @@ local function check_pending(shard, joining)
   if pending + joining > limit then fail({ 'pending', pending, limit }) end
 end
 
+-- Plain drafts come as one list: the key of each, and what the log has of key and body.
+local function drafts_of(plain)
+  local drafts = {}
+  for at = 1, #plain, 2 do drafts[#drafts + 1] = { plain[at], string.sub(plain[at + 1], 3 + #plain[at]) } end
+  return drafts
+end
+local function keys_of_plain()
+  local keys = {}
+  for at = 1, #A.plain, 2 do keys[#keys + 1] = A.plain[at] end
+  return keys
+end
+
 local function main()
   local shard = load_shard()
   learned(shard, A.inc)
@@ -56,10 +68,13 @@ local function main()
   local registered = {}
   for _, processor in ipairs(shard.processors) do registered[processor] = true end
   begin_joins(shard)
-  look_up_tails(A.drafts)
+  -- Most calls bring drafts that are a key and a body each, and nothing but the chain concerns them.
+  local is_plain = A.plain and shard.mode ~= 1 and not A.object
+  local drafts = A.drafts or not is_plain and drafts_of(A.plain)
+  look_up_tails(is_plain and keys_of_plain() or keys_of(drafts))
   local scheduled, waiting, receipts, new, gone, known = shard.scheduled, {}, {}, {}, {}, {}
   local object, number = false, seen_number
-  local first_number, is_queue = A.first_number, shard.mode ~= 1
+  local first_number = A.first_number
 
   -- A remembered draft under this name, in this call or before.
   local function remembered(name)
@@ -86,11 +101,6 @@ local function main()
     if source and own_number then
       if own_number <= number then return { 'd', false } end
       number = own_number
-    end
-    -- Most drafts are a key and a body: nothing else concerns them.
-    if key and #draft == 2 and is_queue and not A.object then
-      local id, prev, seq = offer(draft)
-      return struct.pack('>I6I6I6', id, prev, seq)
     end
     local name = dedup and dedup_name(key, dedup[1])
     if dedup then
@@ -133,7 +143,21 @@ local function main()
     return receipt
   end
 
-  for index, draft in ipairs(A.drafts) do receipts[index] = place(index - 1, draft) end
+  local function place_plain()
+    for at = 1, #A.plain, 2 do
+      local own_number = first_number and first_number + (at - 1) / 2
+      if own_number and own_number <= number then
+        receipts[#receipts + 1] = { 'd', false }
+      else
+        number = own_number or number
+        receipts[#receipts + 1] = struct.pack('>I6I6I6', offer_plain(A.plain[at], A.plain[at + 1]))
+      end
+    end
+  end
+
+  if is_plain then place_plain() else
+    for index, draft in ipairs(drafts) do receipts[index] = place(index - 1, draft) end
+  end
   if not A.from_outbox then check_pending(shard, #joins.events) end
 
   if #new > 0 or #gone > 0 then make_room(shard, new, gone) end

@@ -31,12 +31,16 @@ local function write_tail(key)
   if not more.generation and more.incarnation == ZERO8 then return struct.pack('>I6I6B', joins.ids[key], joins.seqs[key], flags) end
   return struct.pack('>I6I6B', joins.ids[key], joins.seqs[key], flags + 4) .. (more.generation or ZERO8) .. more.incarnation
 end
--- Looks up the ends of all lanes of these drafts in one go.
-local function look_up_tails(drafts)
+local function keys_of(drafts)
+  local keys = {}
+  for _, draft in ipairs(drafts) do keys[#keys + 1] = draft[D_KEY] or nil end
+  return keys
+end
+-- Looks up the ends of all these lanes in one go; a key may come more than once.
+local function look_up_tails(all)
   local keys, seen = {}, {}
-  for _, draft in ipairs(drafts) do
-    local key = draft[D_KEY]
-    if key and not seen[key] then
+  for _, key in ipairs(all) do
+    if not seen[key] then
       seen[key] = true
       keys[#keys + 1] = key
     end
@@ -136,6 +140,18 @@ local function offer(draft, job)
   joins.head = id
   joins.events[#joins.events + 1] = value
   return id, prev, seq, job
+end
+
+-- The same for a draft that is a key and a body, where every event counts; `rest` is both as the log has them.
+local PLAIN = string.char(1, KEY)
+local function offer_plain(key, rest)
+  local id = joins.head + 1
+  if id > NUMBER_MAX then fail({ 'used_up' }) end
+  local prev, seq = joins.ids[key] or 0, (joins.seqs[key] or 0) + 1
+  joins.ids[key], joins.seqs[key], joins.changed[key], joins.more[key] = id, seq, true, nil
+  joins.head = id
+  joins.events[#joins.events + 1] = PLAIN .. struct.pack('>I6I6', prev, seq) .. joins.stamp .. rest
+  return id, prev, seq
 end
 
 -- Writes the events that joined, their tails and the urgent index; the caller saves the shard.
