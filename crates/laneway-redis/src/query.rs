@@ -230,7 +230,7 @@ fn source(row: &mut Reply) -> Result<SourceRow> {
 }
 
 fn ticket(row: &mut Reply) -> Result<TicketRow> {
-    Ok(TicketRow { ticket: row.number()?, became: rows::ticket(row.list()?)? })
+    Ok(TicketRow { ticket: row.number()?, accepted_at: None, became: rows::ticket(row.list()?)? })
 }
 
 fn token(row: &mut Reply) -> Result<TokenRow> {

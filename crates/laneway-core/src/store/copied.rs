@@ -72,6 +72,9 @@ pub struct SourceRow {
 pub struct TicketRow {
     /// Its number in the schedule.
     pub ticket: u64,
+    /// When it was accepted, if the store has kept that: its id has it too. Told of jobs that ended without joining their
+    /// lane; of the others their event tells it.
+    pub accepted_at: Option<Timestamp>,
     /// What became of it.
     pub became: Ticketed,
 }

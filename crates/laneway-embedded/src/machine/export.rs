@@ -14,7 +14,7 @@ use laneway_core::{
 use super::codec::keys::{self, Single};
 use super::codec::{Numbered, Remembered, ScheduledJob, Seen, Stored, Token, Value, load};
 use super::job_ends::{is_alive, life};
-use super::{Now, State, Table, gate, ids};
+use super::{Now, State, StoredEnd, Table, gate, ids};
 
 /// Clocks and counters.
 pub(super) fn store<S: State>(state: &S, now: Now) -> Result<StoreView> {
@@ -128,13 +128,13 @@ pub(super) fn tickets<S: State>(state: &S, shard: Shard, after: u64, limit: usiz
     let after = keys::shard_number(shard, after);
     let rows = page(state, Table::ScheduledJob, &keys::shard(shard), Some(&after), limit)?;
     let tickets = rows.into_iter().map(|(key, row)| {
-        let became = match ScheduledJob::from_row(row)? {
-            ScheduledJob::Joined(id) => Ticketed::Joined(id),
-            ScheduledJob::Ended(stored) => {
-                Ticketed::Ended(Box::new(EndRow { end: stored.end, keep_until: stored.keep_until }))
+        let (accepted_at, became) = match ScheduledJob::from_row(row)? {
+            ScheduledJob::Joined(id) => (None, Ticketed::Joined(id)),
+            ScheduledJob::Ended { end: StoredEnd { end, keep_until }, accepted_at } => {
+                (accepted_at, Ticketed::Ended(Box::new(EndRow { end, keep_until })))
             }
         };
-        Ok(TicketRow { ticket: keys::last_number(&key)?, became })
+        Ok(TicketRow { ticket: keys::last_number(&key)?, accepted_at, became })
     });
     tickets.collect()
 }

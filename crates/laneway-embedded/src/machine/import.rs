@@ -173,7 +173,9 @@ fn import_shard<S: State>(state: &mut S, shard: Shard, info: ShardInfo, rows: Ro
             for found in tickets {
                 let job = match found.became {
                     Ticketed::Joined(id) => ScheduledJob::Joined(id),
-                    Ticketed::Ended(row) => ScheduledJob::Ended(stored(*row)),
+                    Ticketed::Ended(row) => {
+                        ScheduledJob::Ended { end: stored(*row), accepted_at: found.accepted_at }
+                    }
                 };
                 state.put(Table::ScheduledJob, &keys::shard_number(shard, found.ticket), &job.to_row());
             }

@@ -98,10 +98,10 @@ fn find<S: State>(state: &S, now: Now, shard: Shard, number: JobNumber) -> Resul
     }
     match load::<ScheduledJob>(state, Table::ScheduledJob, &keys::shard_number(shard, ticket))? {
         Some(ScheduledJob::Joined(id)) => find_event(state, now, shard, id),
-        Some(ScheduledJob::Ended(end)) if is_alive(now, end.keep_until) => {
+        Some(ScheduledJob::Ended { end, .. }) if is_alive(now, end.keep_until) => {
             Ok(Found::Ended { until: end.keep_until, end: Box::new(end) })
         }
-        Some(ScheduledJob::Ended(_)) | None => Ok(Found::Plain(JobState::Gone)),
+        Some(ScheduledJob::Ended { .. }) | None => Ok(Found::Plain(JobState::Gone)),
     }
 }
 
@@ -143,7 +143,7 @@ fn take<S: State>(
     let shorter = until.min(now.calendar.after(grace));
     let view = Found::Ended { end: end.clone(), until: shorter }.view(state, shard, true)?;
     if shorter < until {
-        shorten(state, shard, number, *end, shorter);
+        shorten(state, shard, number, *end, shorter)?;
     }
     Ok(JobView { number, state: view })
 }
@@ -152,7 +152,7 @@ fn forget<S: State>(state: &mut S, now: Now, shard: Shard, number: JobNumber) ->
     let found = ended_or_gone(find(state, now, shard, number)?)?;
     let state = match found {
         Found::Ended { end, .. } => {
-            shorten(state, shard, number, *end, Timestamp(0));
+            shorten(state, shard, number, *end, Timestamp(0))?;
             JobState::Gone
         }
         Found::Plain(state) => state,
@@ -169,16 +169,27 @@ fn ended_or_gone(found: Found) -> Result<Found> {
     }
 }
 
-fn shorten<S: State>(state: &mut S, shard: Shard, number: JobNumber, end: StoredEnd, until: Timestamp) {
+fn shorten<S: State>(
+    state: &mut S,
+    shard: Shard,
+    number: JobNumber,
+    end: StoredEnd,
+    until: Timestamp,
+) -> Result<()> {
     match number {
         // An end without event is found by its ticket alone.
         JobNumber::Schedule(ticket) if end.end.id.0 == 0 => {
             let row = keys::shard_number(shard, ticket);
-            let ended = ScheduledJob::Ended(StoredEnd { keep_until: until, ..end });
-            state.put(Table::ScheduledJob, &row, &ended.to_row());
+            let accepted_at = match load(state, Table::ScheduledJob, &row)? {
+                Some(ScheduledJob::Ended { accepted_at, .. }) => accepted_at,
+                Some(ScheduledJob::Joined(_)) | None => None,
+            };
+            let end = StoredEnd { keep_until: until, ..end };
+            state.put(Table::ScheduledJob, &row, &ScheduledJob::Ended { end, accepted_at }.to_row());
         }
         _ => set_life(state, shard, end.end.id, until),
     }
+    Ok(())
 }
 
 fn cancel<S: State>(state: &mut S, now: Now, shard: Shard, ticket: u64) -> Result<(JobView, Option<JobId>)> {
@@ -198,7 +209,8 @@ fn cancel<S: State>(state: &mut S, now: Now, shard: Shard, ticket: u64) -> Resul
     };
     let end = never_joined(now.calendar, wish, Terminal::Cancelled, "cancelled before it was due".to_owned());
     let row = keys::shard_number(shard, ticket);
-    state.put(Table::ScheduledJob, &row, &ScheduledJob::Ended(end.clone()).to_row());
+    let ended = ScheduledJob::Ended { end: end.clone(), accepted_at: Some(waiting.accepted_at) };
+    state.put(Table::ScheduledJob, &row, &ended.to_row());
     let state = JobState::Ended { keep_until: end.keep_until, end: Box::new(end.end), result: None };
     let job = JobId::new(waiting.accepted_at, shard, JobNumber::Schedule(ticket));
     Ok((JobView { number, state }, Some(job)))

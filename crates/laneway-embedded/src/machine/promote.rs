@@ -99,7 +99,8 @@ impl Moves {
                 if let (Some(wish), Some(job)) = (wish, job) {
                     let reason = format!("event {newest} is newer");
                     let end = never_joined(now.calendar, wish, Terminal::Superseded, reason);
-                    self.jobs.push((place.ticket, ScheduledJob::Ended(end)));
+                    let accepted_at = Some(waiting.accepted_at);
+                    self.jobs.push((place.ticket, ScheduledJob::Ended { end, accepted_at }));
                     self.ended.push(job);
                 }
             }

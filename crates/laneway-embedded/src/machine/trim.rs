@@ -86,7 +86,7 @@ fn trim_jobs<S: State>(state: &mut S, now: Now, shard: Shard) -> Result<u64> {
     let prefix = keys::shard(shard);
     let scheduled = sweep(state, shard, Table::ScheduledJob, &prefix, |state, key, row| {
         match ScheduledJob::from_row(row)? {
-            ScheduledJob::Ended(end) => Ok(!is_alive(now, end.keep_until)),
+            ScheduledJob::Ended { end, .. } => Ok(!is_alive(now, end.keep_until)),
             ScheduledJob::Joined(_) => {
                 let number = JobNumber::Schedule(keys::last_number(key)?);
                 super::jobs::is_gone(state, now, shard, number)

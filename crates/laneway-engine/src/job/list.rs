@@ -370,7 +370,8 @@ impl Jobs {
         };
         let jobs = rows.into_iter().map(|row| match row.became {
             Ticketed::Ended(end) => {
-                let job = JobId::new(end.end.finished_at, shard, JobNumber::Schedule(row.ticket));
+                let accepted_at = row.accepted_at.unwrap_or(end.end.finished_at);
+                let job = JobId::new(accepted_at, shard, JobNumber::Schedule(row.ticket));
                 (Some(job), row.ticket)
             }
             Ticketed::Joined(_) => (None, row.ticket),

@@ -408,7 +408,7 @@ async fn lists_find_every_job_once_by_status_key_type_time_and_batch() {
     cancelled.expect("not due yet");
     let listed = world.engine.jobs().list(&with(Status::Ended(Terminal::Cancelled))).await.expect("listed");
     assert_eq!(listed.items.len(), 1, "also one that never joined its lane");
-    assert_eq!(listed.items[0].job.id.number(), late.number());
+    assert_eq!(listed.items[0].job.id, late, "by the id that its submitter has");
     assert!(!listed.partial);
     assert!(world.engine.jobs().list(&with(Status::Waiting)).await.expect("listed").partial);
 }

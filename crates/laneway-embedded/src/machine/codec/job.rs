@@ -13,8 +13,8 @@ use crate::machine::StoredEnd;
 pub(crate) enum ScheduledJob {
     /// It joined its lane as this event.
     Joined(EventId),
-    /// It ended without.
-    Ended(StoredEnd),
+    /// It ended without. Rows of before that was kept do not say when it was accepted.
+    Ended { end: StoredEnd, accepted_at: Option<Timestamp> },
 }
 
 // The low three bits are the code of the end.
@@ -105,8 +105,13 @@ impl Stored for ScheduledJob {
                 out.u8(1);
                 out.varint(id.0);
             }
-            Self::Ended(end) => {
+            Self::Ended { end, accepted_at: None } => {
                 out.u8(2);
+                end.encode(out);
+            }
+            Self::Ended { end, accepted_at: Some(accepted_at) } => {
+                out.u8(3);
+                out.u64(accepted_at.0);
                 end.encode(out);
             }
         }
@@ -115,7 +120,11 @@ impl Stored for ScheduledJob {
     fn decode(from: &mut Decoder) -> Result<Self, Malformed> {
         match from.u8()? {
             1 => from.id().map(Self::Joined),
-            2 => StoredEnd::decode(from).map(Self::Ended),
+            2 => Ok(Self::Ended { end: StoredEnd::decode(from)?, accepted_at: None }),
+            3 => {
+                let accepted_at = Some(from.time()?);
+                Ok(Self::Ended { end: StoredEnd::decode(from)?, accepted_at })
+            }
             _ => Err(Malformed),
         }
     }

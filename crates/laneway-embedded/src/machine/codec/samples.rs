@@ -373,7 +373,11 @@ families! {
         .prop_map(|(number, until, answer)| Token { number, until, answer });
     job_ends: StoredEnd = stored_end();
     scheduled_jobs: ScheduledJob =
-        prop_oneof![id().prop_map(ScheduledJob::Joined), stored_end().prop_map(ScheduledJob::Ended)];
+        prop_oneof![
+            id().prop_map(ScheduledJob::Joined),
+            (stored_end(), option::of(time()))
+                .prop_map(|(end, accepted_at)| ScheduledJob::Ended { end, accepted_at }),
+        ];
     endings: Ending = (id(), terminal(), bytes(), option::of(id()))
         .prop_map(|(id, end, reason, winner)| Ending { id, end, reason, winner });
     dead_letters: DeadLetter = (event(), bytes(), any::<u32>(), time())
