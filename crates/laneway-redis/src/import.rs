@@ -131,7 +131,7 @@ fn shard_call(rows: &Rows) -> Result<Arg> {
             piece_call("scheduled", Arg::list(rows))
         }
         Rows::Tickets(tickets) => {
-            let rows = tickets.iter().map(|found| parts![found.ticket, rows::ticket_arg(&found.became)]);
+            let rows = tickets.iter().map(|found| parts![found.ticket, rows::ticket_arg(found)]);
             piece_call("tickets", Arg::list(rows))
         }
         Rows::Ends(ends) => piece_call("ends", Arg::list(ends.iter().map(end_arg))),

@@ -230,7 +230,8 @@ fn source(row: &mut Reply) -> Result<SourceRow> {
 }
 
 fn ticket(row: &mut Reply) -> Result<TicketRow> {
-    Ok(TicketRow { ticket: row.number()?, accepted_at: None, became: rows::ticket(row.list()?)? })
+    let ticket = row.number()?;
+    rows::ticket(ticket, row.list()?)
 }
 
 fn token(row: &mut Reply) -> Result<TokenRow> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::{Buf, BufMut, Bytes};
 use laneway_core::event::Dedup;
 use laneway_core::store::{
-    DeadLetter, EndRow, JobEnd, JobResult, Progress, Receipt, SeatStatus, Source, TailView, Ticketed,
-    Versioned,
+    DeadLetter, EndRow, JobEnd, JobResult, Progress, Receipt, SeatStatus, Source, TailView, TicketRow,
+    Ticketed, Versioned,
 };
 use laneway_core::{
     Delay, DelayMode, Draft, Due, EventId, Fence, Incarnation, JobDraft, JobId, Key, LaneName, LaneRecord,
@@ -435,20 +435,31 @@ fn end_of_ticket(from: &mut Reply) -> Result<EndRow> {
     Ok(EndRow { end, keep_until })
 }
 
-/// What became of a ticket.
-pub(crate) fn ticket(mut from: Reply) -> Result<Ticketed> {
-    match from.number()? {
-        1 => from.id().map(Ticketed::Joined),
-        _ => end_of_ticket(&mut from).map(|row| Ticketed::Ended(Box::new(row))),
+/// What became of a ticket. Rows of before that was kept do not say when it was accepted.
+pub(crate) fn ticket(ticket: u64, mut from: Reply) -> Result<TicketRow> {
+    if from.number()? == 1 {
+        return Ok(TicketRow { ticket, accepted_at: None, became: Ticketed::Joined(from.id()?) });
     }
+    let became = Ticketed::Ended(Box::new(end_of_ticket(&mut from)?));
+    let accepted_at = if from.is_empty() { None } else { Some(from.timestamp()?) };
+    Ok(TicketRow { ticket, accepted_at, became })
 }
 
-pub(crate) fn ticket_arg(became: &Ticketed) -> Arg {
-    match became {
+pub(crate) fn ticket_arg(found: &TicketRow) -> Arg {
+    match &found.became {
         Ticketed::Joined(id) => parts![1u8, *id],
         Ticketed::Ended(row) => {
             let end = &row.end;
-            parts![2u8, end.end as u8, end.error.clone(), end.finished_at, end.keep, row.keep_until]
+            let mut parts = vec![
+                Arg::from(2u8),
+                (end.end as u8).into(),
+                end.error.clone().into(),
+                end.finished_at.into(),
+                end.keep.into(),
+                row.keep_until.into(),
+            ];
+            parts.extend(found.accepted_at.map(Arg::from));
+            Arg::List(parts)
         }
     }
 }

@@ -80,7 +80,7 @@ local function cancel(ticket)
   local wish = waiting[4][D_JOB]
   leave_schedule(ticket, waiting[1])
   if not wish then return { 'gone' } end
-  local ended = { 2, 4, 'cancelled before it was due', calendar, wish[2], after(calendar, wish[2]) }
+  local ended = { 2, 4, 'cancelled before it was due', calendar, wish[2], after(calendar, wish[2]), waiting[3] }
   put_numbered(TICKET, TICKETZ, ticket, pack(ended))
   tell('j' .. job_id(waiting[3], 1, ticket))
   return { 'never', ticket, ended }

@@ -22,7 +22,7 @@ local function main()
     local wish = draft[D_JOB]
     local job = wish and job_id(row[3], 1, ticket)
     local id = offer(draft, job)
-    moved[at] = { id = id, newer = joins.ids[draft[D_KEY]], job = job, wish = wish, dedup = draft[D_DEDUP], key = draft[D_KEY] }
+    moved[at] = { id = id, newer = joins.ids[draft[D_KEY]], job = job, accepted_at = row[3], wish = wish, dedup = draft[D_DEDUP], key = draft[D_KEY] }
   end
   for at, found in ipairs(moved) do
     local ticket = places[at].ticket
@@ -31,7 +31,8 @@ local function main()
       put_numbered(TICKET, TICKETZ, ticket, pack({ 1, found.id }))
     elseif found.job then
       local reason = 'event ' .. text(found.newer) .. ' is newer'
-      put_numbered(TICKET, TICKETZ, ticket, pack({ 2, 3, reason, calendar, found.wish[2], after(calendar, found.wish[2]) }))
+      local ended = { 2, 3, reason, calendar, found.wish[2], after(calendar, found.wish[2]), found.accepted_at }
+      put_numbered(TICKET, TICKETZ, ticket, pack(ended))
       tell('j' .. found.job)
     end
     if found.id and found.dedup then
