@@ -23,7 +23,7 @@ const FAULTS_MIN: u64 = 50_000;
 
 /// What must have happened in the worlds of one run, at least so often: a run in which nobody was ever fenced shows
 /// nothing about fences.
-const SOMETIMES: [(&str, u64); 60] = [
+const SOMETIMES: [(&str, u64); 59] = [
     ("commit", 50_000),
     ("run", 50_000),
     ("event", 30_000),
