@@ -93,6 +93,7 @@ async fn a_replica_is_refused_and_waited_for_when_asked() {
     let error = RedisStore::open(options(&replica)).await.unwrap_err().to_string();
     assert!(error.starts_with("role is slave, must be master"), "{error}");
 
+    replica.follows(&master).await;
     let one = RedisStore::open(RedisOptions { wait_replicas: 1, ..options(&master) }).await.unwrap();
     let orders = stream(&one).await;
     let appended = one.append(append(&one, &orders, 1)).await.unwrap();

@@ -17,6 +17,13 @@ impl Server {
         Self(RedisServer::start(settings))
     }
 
+    /// Waits until it has all that its master has by now.
+    pub(crate) async fn follows(&self, master: &Self) {
+        while !self.0.has_all_of(&master.0) {
+            tokio::task::yield_now().await;
+        }
+    }
+
     pub(crate) fn port(&self) -> u16 {
         self.address().port()
     }

@@ -264,7 +264,7 @@ impl Section for Processor {
             path: "keep_last",
             form: Form::YesNo,
             default: Some("false"),
-            about: "In a stream of mode latest, the payload of the event done last in a lane is kept and told to its next run (not to `exec`).",
+            about: "In a stream of mode latest, the payload of the event done last in a lane is kept and told to its next run; `exec` and `http` handlers get its numbers only.",
             read: |to, value| put(&mut to.settings.keep_last, yes_no(value)),
         },
     ];
