@@ -204,9 +204,17 @@ impl Engine {
             Err(CatalogueError::NoStream(_)) => None,
             Err(error) => return Err(error.into()),
         };
-        let define = Define::Stream { name: name.to_owned(), expect, settings };
-        let defined = self.catalogue.define(define).await?;
-        defined.ok_or_else(|| CatalogueError::NoStream(name.to_owned()).into())
+        let define = Define::Stream { name: name.to_owned(), expect, settings: settings.clone() };
+        match self.catalogue.define(define).await {
+            Err(StoreError::Conflict(conflict)) => {
+                // Nodes that start together make the same stream: whoever is slower finds it as it wants it.
+                self.catalogue.refresh().await?;
+                let found = self.catalogue.stream(name).await.ok();
+                let same = found.filter(|info| info.settings == settings);
+                same.ok_or_else(|| StoreError::Conflict(conflict).into())
+            }
+            defined => defined?.ok_or_else(|| CatalogueError::NoStream(name.to_owned()).into()),
+        }
     }
 
     /// Removes a stream with everything in it: events, jobs, objects, and its processors with their progress. Those that

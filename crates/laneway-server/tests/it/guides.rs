@@ -6,7 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
+use laneway_testkit::servers::RedisServer;
+
 use crate::program::Program;
+use crate::seam;
 
 /// What one fenced block of a page is.
 #[derive(Debug, PartialEq, Eq)]
@@ -162,6 +165,123 @@ async fn the_page_of_backups_works_on_a_store_with_events() {
     let told = paste(folder.path(), moved.address(), &["laneway lane get orders ann -o json"]);
     assert!(told[0].contains("\"last_seq\": 2"), "{told:?}");
     moved.stop().await;
+}
+
+/// The lines that a page tells to type, each as its words.
+fn typed(name: &str) -> Vec<Vec<String>> {
+    let blocks = blocks(&page(name));
+    let lines = commands(&blocks).into_iter().flat_map(|(text, _)| text.lines());
+    let before_a_comment = lines.map(|line| line.split(" #").next().unwrap_or_default());
+    before_a_comment.map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+}
+
+/// The words behind `laneway`, with other ones in the place of some.
+fn args(line: &[String], instead: &[(&str, &str)]) -> Vec<String> {
+    assert_eq!(line[0], "laneway", "{line:?}");
+    let other =
+        |word: &String| instead.iter().find(|(told, _)| told == word).map(|(_, own)| (*own).to_owned());
+    line[1..].iter().map(|word| other(word).unwrap_or_else(|| word.clone())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_several_nodes_works() {
+    let (folder, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(&[]));
+    let lines = typed("operating/cluster.md");
+    let [one, two, status] = &lines[..] else { panic!("{lines:?}") };
+    let (url, free) = (redis.url(), "127.0.0.1:0");
+    let instead =
+        [("redis://db.example:6379", url.as_str()), ("127.0.0.1:7070", free), ("127.0.0.1:7071", free)];
+    let mut nodes = Vec::new();
+    for line in [one, two] {
+        let args = args(line, &instead);
+        assert_eq!(args[0], "serve");
+        let args: Vec<&str> = args[1..].iter().map(String::as_str).collect();
+        nodes.push(Program::serve_plainly(folder.path(), &args, &[]).await);
+    }
+    let make =
+        "laneway stream create orders --partitions 16\nlaneway processor create charge --stream orders";
+    paste(folder.path(), nodes[0].address(), &[make]);
+    let page = page("operating/cluster.md");
+    let shown = page.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    seam::until("the status that the page shows", || async {
+        let told = paste(folder.path(), nodes[1].address(), &[&status.join(" ")]).remove(0);
+        (told.trim() == shown.trim()).then_some(())
+    })
+    .await;
+    for node in nodes {
+        node.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_redis_moves_a_store_there() {
+    let (folder, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(&[]));
+    let file = Program::serve_here(folder.path()).await;
+    let send = "laneway stream create orders --partitions 2\nlaneway stream send orders --key ann 1 2";
+    paste(folder.path(), file.address(), &[send]);
+    file.stop().await;
+    let lines = typed("operating/redis.md");
+    let [copy] = &lines[..] else { panic!("{lines:?}") };
+    let url = redis.url();
+    let args = args(copy, &[("redis://127.0.0.1:6379", url.as_str())]);
+    paste(folder.path(), "http://127.0.0.1:9", &[&format!("laneway {}", args.join(" "))]);
+    let moved = Program::serve_plainly(folder.path(), &["--store", &url], &[]).await;
+    let told = paste(folder.path(), moved.address(), &["laneway lane get orders ann -o json"]);
+    assert!(told[0].contains("\"last_seq\": 2"), "{told:?}");
+    moved.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_worker_of_the_page_of_handlers_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let make = "laneway stream create orders --partitions 2\nlaneway processor create charge --stream orders";
+    paste(folder.path(), program.address(), &[make]);
+    std::fs::write(folder.path().join("charge.py"), "import sys\nprint('charged', sys.stdin.read())")
+        .unwrap();
+    let lines = typed("reference/handlers.md");
+    let [work] = &lines[..] else { panic!("{lines:?}") };
+    let args = args(work, &[("https://laneway.example:7070", program.address())]);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let worker = Program::start(folder.path(), &args);
+    let submit = "laneway job submit orders --key ann 7 --wait=30s";
+    assert_eq!(paste(folder.path(), program.address(), &[submit]), [r#""charged 7""#]);
+    worker.stop().await;
+    program.stop().await;
+}
+
+/// Pages whose commands are run by a test: those above, and the two that have a test of their own.
+const RUN: [&str; 13] = [
+    "operating/backup.md",
+    "operating/cluster.md",
+    "operating/monitoring.md",
+    "operating/redis.md",
+    "operating/security.md",
+    "recipes/cron.md",
+    "recipes/fencing.md",
+    "recipes/newest-wins.md",
+    "recipes/outbox.md",
+    "recipes/per-tenant-order.md",
+    "reference/handlers.md",
+    "start/curl.md",
+    "start/five-minutes.md",
+];
+
+#[test]
+fn no_page_has_commands_that_nobody_runs() {
+    let mut found = Vec::new();
+    for folder in ["", "operating", "recipes", "reference", "start"] {
+        let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "docs", folder].iter().collect();
+        for entry in std::fs::read_dir(path).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            if name.ends_with(".md") && !commands(&blocks(&page(&name))).is_empty() {
+                found.push(name);
+            }
+        }
+    }
+    found.sort();
+    assert_eq!(found, RUN);
 }
 
 #[test]
