@@ -14,6 +14,7 @@ mod link;
 mod methods;
 mod options;
 mod pack;
+mod plain;
 mod query;
 mod reply;
 mod rows;

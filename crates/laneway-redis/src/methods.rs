@@ -19,7 +19,7 @@ use crate::pack::{ABSENT, Arg, NUMBER_END, named, parts};
 use crate::reply::{Reply, corrupt};
 use crate::store::RedisStore;
 use crate::wakeups::topic_bytes;
-use crate::{event, rows, wire};
+use crate::{event, plain, rows, wire};
 
 /// Sources that producers name anew for each of their runs; one that was silent for so long is let go.
 const FLEETING: &[u8] = b"nproducer/";
@@ -41,10 +41,10 @@ impl Store for RedisStore {
         let shard = append.shard;
         let call = append_call(&append)?;
         let mut reply = self.on_seats(&self.scripts().append, shard, &call).await?;
-        let receipts = reply.list()?.each(|receipts| match receipts.value()? {
-            redis::Value::BulkString(plain) => rows::plain_receipt(&plain),
-            other => rows::receipt(Reply::of(other)?),
-        })?;
+        let receipts = match reply.value()? {
+            redis::Value::BulkString(plain) => plain::receipts(&plain)?,
+            any => Reply::of(any)?.each(|receipts| rows::receipt(receipts.list()?))?,
+        };
         let object_version = Some(reply.number()?).filter(|version| *version > 0);
         Ok(Appended { receipts, durability: self.server().0.durability, object_version })
     }
@@ -196,11 +196,12 @@ fn append_call(append: &Append) -> Result<Arg> {
     let first_number = first_number(&append.drafts);
     let drafts = &append.drafts;
     let says_own = |draft: &Draft| draft.origin_seq.filter(|_| first_number.is_none());
-    let plain = drafts.iter().all(|draft| rows::is_plain(draft) && says_own(draft).is_none());
-    let drafts = if plain {
-        ("plain", Arg::list(drafts.iter().flat_map(rows::plain_draft_args)))
+    let are_plain =
+        !drafts.is_empty() && drafts.iter().all(|draft| plain::is_plain(draft) && says_own(draft).is_none());
+    let drafts = if are_plain {
+        Vec::from(plain::call(drafts))
     } else {
-        ("drafts", Arg::list(drafts.iter().map(|draft| rows::draft_arg(draft, says_own(draft)))))
+        vec![("drafts", Arg::list(drafts.iter().map(|draft| rows::draft_arg(draft, says_own(draft)))))]
     };
     let from_outbox = origin.is_some_and(|origin| matches!(origin.source, Source::Outbox { .. }));
     let object = append
@@ -214,7 +215,7 @@ fn append_call(append: &Append) -> Result<Arg> {
         .with("term", origin.map_or(0, |origin| origin.term.0))
         .with("from_outbox", from_outbox)
         .with("first_number", first_number)
-        .with(drafts.0, drafts.1)
+        .with_all(drafts)
         .with("object", object)
         .with("hold_max", HOLD_MAX)
         .with("topic", topic_bytes(Topic::Shard(append.shard))))

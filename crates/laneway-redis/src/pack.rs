@@ -171,4 +171,8 @@ impl Arg {
         }
         self
     }
+
+    pub(crate) fn with_all(self, parts: Vec<(&'static str, Self)>) -> Self {
+        parts.into_iter().fold(self, |call, (name, part)| call.with(name, part))
+    }
 }

@@ -50,37 +50,6 @@ pub(crate) fn draft_arg(draft: &Draft, number: Option<u64>) -> Arg {
     Arg::List(parts)
 }
 
-/// Whether a draft is a key and a body, its number at its origin aside.
-pub(crate) fn is_plain(draft: &Draft) -> bool {
-    // Taken apart by name, so that a new part cannot be forgotten here.
-    let Draft {
-        key,
-        kind: _,
-        data: _,
-        headers: _,
-        generation,
-        incarnation,
-        delete,
-        delay,
-        priority,
-        ttl,
-        dedup,
-        expect_prev,
-        origin_seq: _,
-        job,
-    } = draft;
-    let is_of_a_queue = generation.is_none() && *incarnation == 0 && !delete;
-    let is_usual = delay.is_none() && *priority == 0 && ttl.is_none() && job.is_none();
-    key.is_some() && is_of_a_queue && is_usual && dedup.is_none() && expect_prev.is_none()
-}
-
-/// A plain draft as `append.lua` reads it: its key, and key and body as the log has them.
-pub(crate) fn plain_draft_args(draft: &Draft) -> [Arg; 2] {
-    let key = draft.key.as_ref().map(|key| key.bytes().clone()).unwrap_or_default();
-    let rest = event::keyed_body(&key, &draft.kind, &draft.headers, &draft.data);
-    [key.into(), rest.into()]
-}
-
 /// Numbers of 64 bits go as bytes: scripts compare them by halves.
 pub(crate) fn eight_bytes(number: u64) -> Bytes {
     Bytes::copy_from_slice(&number.to_be_bytes())
@@ -159,20 +128,6 @@ pub(crate) fn receipt(mut from: Reply) -> Result<Receipt> {
             job: job_id(&mut from)?,
         },
         other => return Err(corrupt(format!("receipt of kind {}", other.escape_ascii()))),
-    })
-}
-
-/// What became of a plain event: its id, the one before it and its number, six bytes each.
-pub(crate) fn plain_receipt(mut bytes: &[u8]) -> Result<Receipt> {
-    if bytes.len() != 18 {
-        return Err(corrupt(format!("a receipt of {} bytes", bytes.len())));
-    }
-    let (id, prev, seq) = (bytes.get_uint(6), bytes.get_uint(6), bytes.get_uint(6));
-    Ok(Receipt::New {
-        id: EventId(id),
-        prev: Some(EventId(prev)).filter(|prev| prev.0 > 0),
-        seq: Some(Seq(seq)).filter(|seq| seq.0 > 0),
-        job: None,
     })
 }
 

@@ -49,7 +49,7 @@ fn reading(pieces: &[&str]) -> Source {
 impl Scripts {
     pub(crate) fn new() -> Self {
         Self {
-            append: writing(&[BASE, JOINS, include_str!("lua/append.lua")]),
+            append: writing(&[BASE, JOINS, include_str!("lua/plain.lua"), include_str!("lua/append.lua")]),
             commit: writing(&[BASE, LANED, include_str!("lua/commit.lua")]),
             define: writing(&[include_str!("lua/define.lua")]),
             documents: writing(&[include_str!("lua/documents.lua")]),

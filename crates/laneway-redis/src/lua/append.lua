@@ -42,18 +42,6 @@ local function check_pending(shard, joining)
   if pending + joining > limit then fail({ 'pending', pending, limit }) end
 end
 
--- Plain drafts come as one list: the key of each, and what the log has of key and body.
-local function drafts_of(plain)
-  local drafts = {}
-  for at = 1, #plain, 2 do drafts[#drafts + 1] = { plain[at], string.sub(plain[at + 1], 3 + #plain[at]) } end
-  return drafts
-end
-local function keys_of_plain()
-  local keys = {}
-  for at = 1, #A.plain, 2 do keys[#keys + 1] = A.plain[at] end
-  return keys
-end
-
 local function main()
   local shard = load_shard()
   learned(shard, A.inc)
@@ -68,13 +56,11 @@ local function main()
   local registered = {}
   for _, processor in ipairs(shard.processors) do registered[processor] = true end
   begin_joins(shard)
-  -- Most calls bring drafts that are a key and a body each, and nothing but the chain concerns them.
-  local is_plain = A.plain and shard.mode ~= 1 and not A.object
-  local drafts = A.drafts or not is_plain and drafts_of(A.plain)
-  look_up_tails(is_plain and keys_of_plain() or keys_of(drafts))
+  local first_number = source and A.first_number
+  -- What is repeated goes the long way.
+  local is_plain = A.keys and shard.mode ~= 1 and not A.object and (not first_number or first_number > seen_number)
   local scheduled, waiting, receipts, new, gone, known = shard.scheduled, {}, {}, {}, {}, {}
-  local object, number = false, seen_number
-  local first_number = A.first_number
+  local object, number, write = false, seen_number, write_joins
 
   -- A remembered draft under this name, in this call or before.
   local function remembered(name)
@@ -132,7 +118,6 @@ local function main()
     else
       local id, prev, seq, job = offer(draft)
       if not id then return { 't', joins.ids[key], (joins.more[key] or PLAIN_TAIL).generation or ZERO8 } end
-      if not job and not dedup then return struct.pack('>I6I6I6', id, prev, seq) end
       receipt = { 'n', id, prev, seq, job }
     end
     if dedup then
@@ -143,26 +128,19 @@ local function main()
     return receipt
   end
 
-  local function place_plain()
-    for at = 1, #A.plain, 2 do
-      local own_number = first_number and first_number + (at - 1) / 2
-      if own_number and own_number <= number then
-        receipts[#receipts + 1] = { 'd', false }
-      else
-        number = own_number or number
-        receipts[#receipts + 1] = struct.pack('>I6I6I6', offer_plain(A.plain[at], A.plain[at + 1]))
-      end
-    end
-  end
-
-  if is_plain then place_plain() else
+  if is_plain then
+    receipts, write = offer_plain()
+    number = first_number and first_number + #A.rests - 1 or number
+  else
+    local drafts = A.drafts or drafts_of_plain()
+    look_up_tails(drafts)
     for index, draft in ipairs(drafts) do receipts[index] = place(index - 1, draft) end
   end
   if not A.from_outbox then check_pending(shard, #joins.events) end
 
   if #new > 0 or #gone > 0 then make_room(shard, new, gone) end
   local accepted = #joins.events > 0 or #waiting > 0
-  write_joins()
+  write()
   for _, found in ipairs(waiting) do enter_schedule(found[1], found[2], found[3], calendar, found[4]) end
   shard.scheduled = scheduled
   for _, name in ipairs(gone) do drop_dedup(name) end

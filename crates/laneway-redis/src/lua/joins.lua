@@ -31,16 +31,12 @@ local function write_tail(key)
   if not more.generation and more.incarnation == ZERO8 then return struct.pack('>I6I6B', joins.ids[key], joins.seqs[key], flags) end
   return struct.pack('>I6I6B', joins.ids[key], joins.seqs[key], flags + 4) .. (more.generation or ZERO8) .. more.incarnation
 end
-local function keys_of(drafts)
-  local keys = {}
-  for _, draft in ipairs(drafts) do keys[#keys + 1] = draft[D_KEY] or nil end
-  return keys
-end
--- Looks up the ends of all these lanes in one go; a key may come more than once.
-local function look_up_tails(all)
+-- Looks up the ends of the lanes of these drafts in one go.
+local function look_up_tails(drafts)
   local keys, seen = {}, {}
-  for _, key in ipairs(all) do
-    if not seen[key] then
+  for _, draft in ipairs(drafts) do
+    local key = draft[D_KEY]
+    if key and not seen[key] then
       seen[key] = true
       keys[#keys + 1] = key
     end
@@ -142,35 +138,35 @@ local function offer(draft, job)
   return id, prev, seq, job
 end
 
--- The same for a draft that is a key and a body, where every event counts; `rest` is both as the log has them.
-local PLAIN = string.char(1, KEY)
-local function offer_plain(key, rest)
-  local id = joins.head + 1
-  if id > NUMBER_MAX then fail({ 'used_up' }) end
-  local prev, seq = joins.ids[key] or 0, (joins.seqs[key] or 0) + 1
-  joins.ids[key], joins.seqs[key], joins.changed[key], joins.more[key] = id, seq, true, nil
-  joins.head = id
-  joins.events[#joins.events + 1] = PLAIN .. struct.pack('>I6I6', prev, seq) .. joins.stamp .. rest
-  return id, prev, seq
+-- Numbers of the log as text. Only every tenth is formatted: for the others that would cost as much as the command they are for.
+local DIGITS = { [0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' }
+local function write_events()
+  local events, before, tens = joins.events, joins.head - #joins.events, nil
+  for at = 1, #events do
+    local digit = (before + at) % 10
+    if digit == 0 or not tens then tens = text((before + at - digit) / 10) end
+    call('XADD', LOG, tens .. DIGITS[digit], 'e', events[at])
+  end
+  if #events == 0 then return end
+  joins.shard.head = joins.head
+  joins.shard.time = joins.time
 end
-
+-- Rows are keys and ends of lanes, `names` the keys of those that are new.
+local function write_tails(rows, names)
+  hset(TAIL, rows)
+  zadd(TAILZ, names)
+end
 -- Writes the events that joined, their tails and the urgent index; the caller saves the shard.
 local function write_joins()
-  local events, before = joins.events, joins.head - #joins.events
-  for at = 1, #events do call('XADD', LOG, before + at, 'e', events[at]) end
+  write_events()
   local rows, names = {}, {}
   for key in pairs(joins.changed) do
     rows[#rows + 1] = key
     rows[#rows + 1] = write_tail(key)
     if joins.fresh[key] then names[#names + 1] = 0; names[#names + 1] = key end
   end
-  hset(TAIL, rows)
-  zadd(TAILZ, names)
+  write_tails(rows, names)
   zadd(URGENT, joins.urgent)
-  if #joins.events > 0 then
-    joins.shard.head = joins.head
-    joins.shard.time = joins.time
-  end
 end
 
 -- Dedup ids: body hash, until, event (0 while it waits), the first receipt (contract 1.13).

@@ -15,7 +15,7 @@ local function main()
   end
   local following = places[#rows + 1]
   begin_joins(shard)
-  look_up_tails(keys_of(drafts))
+  look_up_tails(drafts)
   local moved = {}
   for at, row in ipairs(rows) do
     local draft, ticket = row[4], places[at].ticket
