@@ -16,7 +16,7 @@ pub struct Read {
     pub from: ReadFrom,
     /// How many at most.
     pub limit: usize,
-    /// How many bytes at most; a page has at least one event if there is one.
+    /// How many bytes of events at most, and as many of states; a page has at least one event if there is one.
     pub bytes: usize,
     /// Whose request number, and whose states, to answer with.
     pub processor: Option<ProcessorId>,

@@ -1,10 +1,10 @@
 //! Read: what both stores need to answer a page. How events are found on disk is not here.
 
+use std::collections::BTreeMap;
+
 use laneway_core::limits::{PAGE_BYTES_MAX, PAGE_MAX};
 use laneway_core::store::{Entry, Page, Read, ReadFrom, Versioned};
-use laneway_core::{
-    Event, EventId, Key, Mode, ProcessorId, Refusal, Result, Seat, Shard, ShardInfo, StoreError,
-};
+use laneway_core::{Event, EventId, Key, Mode, Refusal, Result, Seat, Shard, ShardInfo, StoreError};
 
 use super::codec::{Value, keys, load};
 use super::{Now, State, Table, gate, ids, schedule};
@@ -66,38 +66,45 @@ pub(crate) fn entry<S: State>(state: &S, shard: Shard, mode: Mode, event: Event)
     Ok(Entry::Event(event))
 }
 
-/// The page around its entries: head, request number, next due, states.
-pub(crate) fn page_rest<S: State>(state: &S, now: Now, read: &Read, entries: Vec<Entry>) -> Result<Page> {
+/// The page around its entries: head, request number, next due, states. It ends where the states get too large.
+pub(crate) fn page_rest<S: State>(state: &S, now: Now, read: &Read, mut entries: Vec<Entry>) -> Result<Page> {
     let head = gate::shard(state, read.shard)?.head;
     let (mut request_no, mut states) = (0, Vec::new());
     if let Some(processor) = read.processor {
         let seat = Seat { shard: read.shard, processor };
         request_no = gate::seat(state, seat)?.head.request_no;
         if read.states {
-            states = states_of(state, read.shard, processor, &entries)?;
+            states = states_of(state, seat, read.bytes.min(PAGE_BYTES_MAX), &mut entries)?;
         }
     }
     Ok(Page { entries, head, request_no, next_due: schedule::next_due(state, now, read.shard)?, states })
 }
 
+/// The states of these entries' keys, by key. Entries whose states are more than so many bytes are taken away, but not the first.
 fn states_of<S: State>(
     state: &S,
-    shard: Shard,
-    processor: ProcessorId,
-    entries: &[Entry],
+    seat: Seat,
+    bytes_max: usize,
+    entries: &mut Vec<Entry>,
 ) -> Result<Vec<(Key, Versioned)>> {
-    let mut keys: Vec<&Key> = entries.iter().filter_map(key_of).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    let seat = Seat { shard, processor };
     let life = gate::seat(state, seat)?.head.states_life;
-    let mut states = Vec::new();
-    for key in keys {
-        if let Some(found) = state_of(state, seat, life, key)? {
-            states.push((key.clone(), found));
+    let (mut states, mut bytes) = (BTreeMap::new(), 0);
+    let mut fitting = 0;
+    for key in entries.iter().map(key_of) {
+        if let Some(key) = key
+            && !states.contains_key(key)
+        {
+            let found = state_of(state, seat, life, key)?;
+            bytes += found.as_ref().map_or(0, |found| found.bytes.len());
+            if fitting > 0 && bytes > bytes_max {
+                break;
+            }
+            states.insert(key.clone(), found);
         }
+        fitting += 1;
     }
-    Ok(states)
+    entries.truncate(fitting);
+    Ok(states.into_iter().filter_map(|(key, found)| Some((key, found?))).collect())
 }
 
 /// The state of one lane.

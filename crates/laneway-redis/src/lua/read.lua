@@ -12,8 +12,9 @@ local function main()
   if below then fail({ 'trimmed', next_id(shard, shard.trimmed) }) end
 
   -- Entries are the id and the event, or the id and what is known of one that a newer one took the place of.
-  local entries, count, bytes, keys, seen, full = {}, 0, 0, {}, {}, limit == 0
-  local look_inside = shard.mode == 1 or (seat and A.states)
+  local entries, count, bytes, states, state_bytes, seen, full = {}, 0, 0, {}, 0, {}, limit == 0
+  local with_states = seat and A.states
+  local look_inside = shard.mode == 1 or with_states
   local function add(id, value)
     bytes = bytes + event_size(value)
     if count > 0 and bytes > bytes_max then
@@ -27,9 +28,16 @@ local function main()
       local tail = shard.mode == 1 and key and call('HGET', TAIL, key)
       local winner = tail and struct.unpack('>I6', tail) or 0
       if winner > tonumber(string.match(id, '^%d+')) then entry = { winner, key, parts.job or false } end
-      if key and not seen[key] then
+      if with_states and key and not seen[key] then
+        local row = call('HGET', k.state, key)
+        -- A version is not of the state's size.
+        state_bytes = state_bytes + (row and #row - 6 or 0)
+        if count > 0 and state_bytes > bytes_max then
+          full = true
+          return
+        end
         seen[key] = true
-        keys[#keys + 1] = key
+        if row then states[#states + 1] = key; states[#states + 1] = row end
       end
     end
     count = count + 1
@@ -54,12 +62,6 @@ local function main()
       end
       from = found[#found][1]
       piece = max(1, min(1000, floor((bytes_max - bytes) / (bytes / count + 1)) + 1))
-    end
-  end
-  local states = {}
-  if seat and A.states and #keys > 0 then
-    for at, row in ipairs(hmget(k.state, keys)) do
-      if row then states[#states + 1] = keys[at]; states[#states + 1] = row end
     end
   end
   return { 'ok', entries, shard.head, seat and seat.request_no or 0, next_due(), states }

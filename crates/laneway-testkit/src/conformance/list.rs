@@ -119,6 +119,7 @@ macro_rules! __each_case {
                 a_page_tells_when_the_next_draft_is_due
                 a_page_tells_the_request_number
                 a_page_brings_the_states_of_its_keys
+                a_page_ends_where_its_states_get_too_large
                 an_event_never_changes
                 reading_an_unknown_shard_is_not_found
             }

@@ -198,6 +198,41 @@ pub async fn a_page_brings_the_states_of_its_keys(bench: &Bench) {
     );
 }
 
+/// Contract 2, read: a page ends where its states are more than its bytes, but holds one event at least.
+pub async fn a_page_ends_where_its_states_get_too_large(bench: &Bench) {
+    let place = bench.place().await;
+    let keys = ["a", "b", "a", "c"];
+    bench.send(&place, keys.map(|key| draft(key, "x")).to_vec()).await;
+    let fence = bench.seize(place.seat).await.progress.fence;
+    let mut commit = bench.commit_of(place.seat, fence);
+    let large = Bytes::from(vec![7; 10_000]);
+    commit.states =
+        ["a", "b", "c"].map(|name| StateWrite { key: key(name), value: Some(large.clone()) }).to_vec();
+    bench.commit(commit).await;
+    let with = |bytes: usize, after: u64| Read {
+        bytes,
+        processor: Some(place.seat.processor),
+        states: true,
+        ..read_of(place.shard, ReadFrom::After(EventId(after)))
+    };
+    for (bytes, after, expected) in [
+        (1, 0, vec![1]),
+        (10_000, 0, vec![1]),
+        (20_000, 0, vec![1, 2, 3]),
+        (29_999, 0, vec![1, 2, 3]),
+        (30_000, 0, vec![1, 2, 3, 4]),
+        (10_000, 3, vec![4]),
+    ] {
+        let page = read(bench, with(bytes, after)).await;
+        let mut with_states: Vec<_> = expected.iter().map(|id: &u64| keys[*id as usize - 1]).collect();
+        with_states.sort_unstable();
+        with_states.dedup();
+        let states: Vec<_> = page.states.iter().map(|(key, _)| key.clone()).collect();
+        assert_eq!(ids(&page), expected, "{bytes} bytes after {after}");
+        assert_eq!(states, with_states.into_iter().map(key).collect::<Vec<_>>());
+    }
+}
+
 /// Contract 2, event: an event reads the same every time.
 pub async fn an_event_never_changes(bench: &Bench) {
     let place = bench.place().await;
