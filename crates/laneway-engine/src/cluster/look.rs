@@ -48,7 +48,7 @@ pub enum ClusterError {
 pub struct ClusterView {
     /// The store's time at that moment, if it has a clock.
     pub at: Option<Timestamp>,
-    /// Its nodes, by token.
+    /// Its nodes, by name.
     pub nodes: Vec<NodeView>,
     /// Who leads.
     pub leader: Option<LeaderView>,
@@ -139,11 +139,13 @@ impl Cluster {
                 leaving: record.leaving,
             })
         });
+        let mut nodes: Vec<NodeView> = nodes.collect();
+        nodes.sort_by(|one, other| (&one.name, one.token).cmp(&(&other.name, other.token)));
         let leader = view.leader.as_ref().and_then(|seen| seen.content);
         let leader = leader.filter(|leader| view.nodes.contains_key(&leader.node));
         Ok(ClusterView {
             at: view.clock,
-            nodes: nodes.collect(),
+            nodes,
             leader: leader.map(|leader| LeaderView { node: leader.node, term: leader.term }),
             seats: self.seats(&view).await?,
         })
