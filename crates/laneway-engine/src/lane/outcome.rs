@@ -37,7 +37,10 @@ pub(super) async fn outcome_of(store: &dyn Store, claim: &ClaimToken) -> Result<
 async fn endings_of(store: &dyn Store, claim: &ClaimToken) -> Result<BTreeMap<EventId, Terminal>> {
     let (mut after, mut found) = (EventId(claim.first().0 - 1), BTreeMap::new());
     while after < claim.last() {
-        let Rows::Endings(rows) = store.query(Query::Endings(claim.seat, after, PAGE_MAX)).await? else {
+        // There is at most one of each id; most claims are of one event.
+        let ids = usize::try_from(claim.last().0 - after.0).unwrap_or(PAGE_MAX);
+        let query = Query::Endings(claim.seat, after, ids.min(PAGE_MAX));
+        let Rows::Endings(rows) = store.query(query).await? else {
             return Err(another_list("endings"));
         };
         let Some(last) = rows.last() else { break };
