@@ -127,7 +127,7 @@ impl Seat {
         if !self.book.holds(&lane)
             && let Some(state) = state
         {
-            self.book.set_state(&lane, Some(state));
+            self.book.memo_mut(&lane).state = Some(state);
         }
         if self.mode == Mode::Latest {
             self.supersede(&lane, event.id);

@@ -57,7 +57,7 @@ impl Seat {
         if view.siding.is_empty() {
             // Its head is still to be read: the record tells what it has gone through.
             self.put_record(&lane, Some(record));
-            self.book.set_state(&lane, view.state.clone());
+            self.book.memo_mut(&lane).state = view.state.clone();
         } else {
             if record != view.record {
                 self.change_record(&lane, record);
@@ -150,8 +150,9 @@ impl Seat {
             return self.divert_sided(record, loaded, since);
         }
         let Siding { events, more } = loaded;
-        self.book.memo_mut(&lane).more = more;
-        self.book.set_state(&lane, state);
+        let memo = self.book.memo_mut(&lane);
+        memo.more = more;
+        memo.state = state;
         let is_empty = siding.is_empty();
         let mut record = LaneRecord {
             block: Some(Block::Running { since: now.calendar, progress: Bytes::new() }),

@@ -450,7 +450,7 @@ impl Seat {
     /// The lane's state after its event was done.
     fn write_state(&mut self, lane: &LaneName, last: &Event, change: StateChange) {
         let LaneName::Key(key) = lane else { return };
-        let stored = self.book.memo(lane).and_then(|memo| memo.state().cloned());
+        let stored = self.book.memo(lane).and_then(|memo| memo.state.clone());
         let version = stored.as_ref().map_or(0, |stored| stored.version) + 1;
         let bytes = match (self.mode, change) {
             (Mode::Queue, StateChange::Keep) => return,
@@ -474,7 +474,7 @@ impl Seat {
         };
         let state = bytes.clone().map(|bytes| Versioned { version, bytes });
         self.gathering.state(key, bytes);
-        self.book.set_state(lane, state.clone());
+        self.book.memo_mut(lane).state = state.clone();
         self.gathering.then(After::States(vec![(key.clone(), state)]));
     }
 }

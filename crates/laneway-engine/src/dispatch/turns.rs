@@ -189,7 +189,7 @@ impl Seat {
     fn lane_run(&self, lane: &ActiveLane) -> LaneRun {
         let events: Vec<Event> = lane.events().map(|waiting| waiting.event.clone()).collect();
         let fence = RunFence { term: self.fence.term, id: events[0].id, attempt: lane.attempt };
-        let stored = self.book.memo(&lane.turn.key).and_then(|memo| memo.state().cloned());
+        let stored = self.book.memo(&lane.turn.key).and_then(|memo| memo.state.clone());
         let (mut state, mut last_done) = (stored.clone(), None);
         if self.mode == Mode::Latest
             && let Some(stored) = stored
@@ -202,7 +202,7 @@ impl Seat {
     }
 
     pub(super) fn last_done(&self, lane: &LaneName) -> Option<crate::handler::LastDone> {
-        let state = self.book.memo(lane)?.state()?;
+        let state = self.book.memo(lane)?.state.as_ref()?;
         open_state(state.bytes.clone()).0
     }
 

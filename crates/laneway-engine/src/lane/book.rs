@@ -53,8 +53,8 @@ pub(crate) type LaneTurn = Turn<LaneName, Arc<Waiting>>;
 /// What is known of a lane in memory, apart from its events.
 #[derive(Debug, Default)]
 pub(crate) struct Memo {
-    /// Its state, as the last settled run left it, durable or not. Changed by [`Book::set_state`], which counts its bytes.
-    state: Option<Versioned>,
+    /// Its state, as the last settled run left it, durable or not.
+    pub(crate) state: Option<Versioned>,
     /// Its record in the store once everything gathered is committed.
     pub(crate) record: Option<LaneRecord>,
     /// Events here that are in its siding.
@@ -71,12 +71,6 @@ pub(crate) struct Memo {
     pub(crate) newest: Option<EventId>,
 }
 
-impl Memo {
-    pub(crate) fn state(&self) -> Option<&Versioned> {
-        self.state.as_ref()
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct Book {
     table: Table<LaneName, Arc<Waiting>>,
@@ -88,10 +82,6 @@ pub(crate) struct Book {
     batches: bool,
     /// Whether batches wait to be full.
     gathers: bool,
-}
-
-fn bytes_of(state: Option<&Versioned>) -> usize {
-    state.map_or(0, |state| state.bytes.len())
 }
 
 /// The lane of an event.
@@ -140,7 +130,7 @@ impl Book {
         self.table.len()
     }
 
-    /// Bytes of the events and lane states in memory.
+    /// Bytes of the events in memory.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -179,12 +169,6 @@ impl Book {
             self.memos.insert(lane.clone(), Memo::default());
         }
         self.memos.get_mut(lane).expect("it is there now")
-    }
-
-    pub(crate) fn set_state(&mut self, lane: &LaneName, state: Option<Versioned>) {
-        let bytes = bytes_of(state.as_ref());
-        let before = std::mem::replace(&mut self.memo_mut(lane).state, state);
-        self.bytes = self.bytes + bytes - bytes_of(before.as_ref());
     }
 
     pub(crate) fn push(&mut self, lane: LaneName, event: Event, sided: bool, now: Now) {
@@ -317,9 +301,7 @@ impl Book {
     /// Forgets what is known of a lane that has nothing in memory any more.
     pub(crate) fn forget(&mut self, lane: &LaneName) {
         debug_assert_eq!(self.table.len_of(lane), 0, "a forgotten lane has no event in memory");
-        if let Some(memo) = self.memos.remove(lane) {
-            self.bytes -= bytes_of(memo.state());
-        }
+        self.memos.remove(lane);
     }
 
     /// A plain lane without events needs no memo.
@@ -333,7 +315,7 @@ impl Book {
             && memo.sided == 0
             && !memo.more
         {
-            self.forget(lane);
+            self.memos.remove(lane);
         }
     }
 
