@@ -209,9 +209,12 @@ impl Engine {
             Err(StoreError::Conflict(conflict)) => {
                 // Nodes that start together make the same stream: whoever is slower finds it as it wants it.
                 self.catalogue.refresh().await?;
-                let found = self.catalogue.stream(name).await.ok();
-                let same = found.filter(|info| info.settings == settings);
-                same.ok_or_else(|| StoreError::Conflict(conflict).into())
+                let found = self.catalogue.stream(name).await?;
+                if found.settings == settings {
+                    Ok(found)
+                } else {
+                    Err(StoreError::Conflict(conflict).into())
+                }
             }
             defined => defined?.ok_or_else(|| CatalogueError::NoStream(name.to_owned()).into()),
         }

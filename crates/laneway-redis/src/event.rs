@@ -1,5 +1,5 @@
-//! Events as the log has them. Appends write these bytes in `joins.lua`, imports and dead letters write them here, and
-//! `event_parts` in `base.lua` reads what scripts must know. All three have one layout:
+//! Events as the log has them. Appends write these bytes in `joins.lua` and `plain.lua`, imports and dead letters write them here, and
+//! `event_parts` in `base.lua` reads what scripts must know. All have one layout:
 //!
 //! version, flags, prev (6), seq (6), time (8); as the flags say generation (8), incarnation (8), expiry (8), hold (clock,
 //! 8), job (id 16, responder 4, keep 8), priority, key (length 2, bytes); then the body.

@@ -237,8 +237,9 @@ impl Producer {
         if self.is_final(shard) {
             return self.store.append(append).await;
         }
-        // One that has no name at its origin would be appended twice.
-        let is_named = append.origin.is_some() || append.drafts.iter().all(|draft| draft.dedup.is_some());
+        // Without numbers at an origin or dedup ids a repeat would be another event.
+        let is_known_again =
+            append.origin.is_some() || append.drafts.iter().all(|draft| draft.dedup.is_some());
         let (mut wait, mut repeats) = (REPEAT_AFTER, 0);
         loop {
             let sent = |incarnation| self.store.append(Append { incarnation, ..append.clone() });
@@ -247,7 +248,7 @@ impl Producer {
                     self.answering.write().insert(shard);
                     return Ok(appended);
                 }
-                Err(StoreError::Unknown { .. }) if is_named && repeats < REPEATS_MAX => {
+                Err(StoreError::Unknown { .. }) if is_known_again && repeats < REPEATS_MAX => {
                     repeats += 1;
                     self.env.sleep(wait).await;
                     wait = (wait * 2).min(REPEAT_AFTER_MAX);

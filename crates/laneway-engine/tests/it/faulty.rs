@@ -1,6 +1,6 @@
 //! A store that panics in a call of one's choice, once: stands for a fault of the engine in the loop that made the call.
 //! It can also leave seizures unanswered, fail to read one event back or to list the streams, and it counts how often jobs
-//! are looked at.
+//! are looked at. And it can be another process that is quicker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -50,6 +50,8 @@ pub(crate) struct Faulty {
     pub(crate) looks: AtomicU64,
     /// Other processes may reach the store too.
     pub(crate) shared: AtomicBool,
+    /// What another process defines just before the next definition.
+    pub(crate) quicker: Mutex<Option<Define>>,
 }
 
 impl Faulty {
@@ -65,6 +67,7 @@ impl Faulty {
             unreadable: Mutex::default(),
             looks: AtomicU64::new(0),
             shared: AtomicBool::new(false),
+            quicker: Mutex::default(),
         })
     }
 
@@ -113,6 +116,10 @@ impl Store for Faulty {
     }
 
     async fn define(&self, define: Define) -> Result<Defined> {
+        let quicker = self.quicker.lock().take();
+        if let Some(quicker) = quicker {
+            self.inner.define(quicker).await?;
+        }
         self.inner.define(define).await
     }
 

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use laneway_core::store::{Entry, Read, ReadFrom};
-use laneway_core::{EventId, Mode, Partition, StartAt, Status, Store, StreamSettings, Terminal, Timestamp};
+use laneway_core::store::{Define, Entry, Read, ReadFrom};
+use laneway_core::{
+    EventId, Mode, Partition, StartAt, Status, Store, StoreError, StreamSettings, Terminal, Timestamp,
+};
 use laneway_engine::handler::{ClaimWish, LaneAnswer, Run};
 use laneway_engine::{DefineError, ProcessorSettings, Registration};
 use std::sync::Arc;
 
+use crate::faulty::Faulty;
 use crate::world::{SOON, World};
 
 fn registration(concurrency: usize) -> Registration {
@@ -221,4 +224,24 @@ async fn time_of(world: &World, id: EventId) -> Timestamp {
     let page = world.store.read(read).await.expect("the store answers");
     let Some(Entry::Event(event)) = page.entries.first() else { panic!("event {id} is there") };
     event.time
+}
+
+/// Nodes that start together make the same streams.
+#[tokio::test(start_paused = true)]
+async fn whoever_is_slower_finds_the_stream_as_it_wants_it() {
+    let world = World::new(Mode::Queue).await;
+    let store = Faulty::new(world.store.clone());
+    let other = World::through(store.clone(), world.store.clone(), world.env.clone());
+    let settings = |partitions| StreamSettings { partitions, ..StreamSettings::default() };
+    for (name, partitions) in [("same", 3), ("another", 5)] {
+        let define = Define::Stream { name: name.to_owned(), expect: None, settings: settings(partitions) };
+        *store.quicker.lock() = Some(define);
+        let defined = other.engine.define_stream(name, settings(3)).await;
+        match defined {
+            Ok(info) => assert_eq!((name, info.settings.partitions), ("same", 3)),
+            Err(DefineError::Store(StoreError::Conflict(_))) => assert_eq!(name, "another"),
+            Err(error) => panic!("{name}: {error}"),
+        }
+        assert!(store.quicker.lock().is_none(), "nobody was quicker");
+    }
 }

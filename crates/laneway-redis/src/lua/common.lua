@@ -34,15 +34,6 @@ end
 local function zadd(key, pairs_of)
   each_piece(pairs_of, 4000, function(...) call('ZADD', key, ...) end)
 end
--- Values of many fields, as one list.
-local function hmget(key, fields)
-  local values = {}
-  each_piece(fields, 4000, function(...)
-    for _, found in ipairs(call('HMGET', key, ...)) do values[#values + 1] = found end
-  end)
-  return values
-end
-
 -- Rows that are listed by a number or by a name ---------------------------------------------------------------------
 local function put_numbered(key, order, number, row)
   call('HSET', key, number, row)

@@ -144,7 +144,7 @@ local function write_events()
   local events, before, tens = joins.events, joins.head - #joins.events, nil
   for at = 1, #events do
     local digit = (before + at) % 10
-    if digit == 0 or not tens then tens = text((before + at - digit) / 10) end
+    if digit == 0 or not tens then tens = before + at < 10 and '' or text((before + at - digit) / 10) end
     call('XADD', LOG, tens .. DIGITS[digit], 'e', events[at])
   end
   if #events == 0 then return end

@@ -154,7 +154,11 @@ pub async fn an_origin_number_is_taken_once(bench: &Bench) {
     assert!(matches!(repeated[2], Receipt::New { id: EventId(3), .. }), "{repeated:?}");
     let lower = from(bench, &place, 1, &[7]).await.expect("a number that was passed over is not above");
     assert_eq!(lower, [Receipt::Duplicate { first: None }]);
-    assert_eq!(bench.events(place.shard).await.len(), 3);
+    let partly = from(bench, &place, 1, &[9, 10]).await.expect("the first came before, the second did not");
+    assert_eq!(partly[0], Receipt::Duplicate { first: None });
+    let expected = Receipt::New { id: EventId(4), prev: Some(EventId(3)), seq: Some(Seq(4)), job: None };
+    assert_eq!(partly[1], expected);
+    assert_eq!(bench.events(place.shard).await.len(), 4);
 }
 
 /// Contract 1.2: receivers refuse an older term of a source; a newer one goes on counting.

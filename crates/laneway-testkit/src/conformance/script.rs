@@ -252,7 +252,7 @@ impl Script {
             shard: seat.shard,
             from,
             limit: self.random.usize(1..40),
-            bytes: 1 << 20,
+            bytes: if self.chance(80) { 1 << 20 } else { self.random.usize(0..200) },
             processor,
             states: true,
         }
