@@ -244,7 +244,7 @@ fn page(mut reply: Reply) -> Result<Page> {
 }
 
 fn lanes_call(lanes: &Lanes) -> Result<Arg> {
-    let call = named! { siding: lanes.siding };
+    let call = named! { siding: lanes.siding, states: lanes.states };
     Ok(match &lanes.select {
         LaneSelect::Names(names) => {
             Refusal::check_max("lanes", names.len(), PAGE_MAX)?;

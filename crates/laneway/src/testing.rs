@@ -206,7 +206,8 @@ impl App {
         let mut standing = 0;
         for kind in [BlockKind::Parked, BlockKind::Paused, BlockKind::Diverting] {
             let select = LaneSelect::Blocked { kind: Some(kind), after: None, limit: PAGE };
-            let lanes = self.engine().stores().store.lanes(Lanes { seat, select, siding: 0 }).await?;
+            let lanes =
+                self.engine().stores().store.lanes(Lanes { seat, select, siding: 0, states: false }).await?;
             standing += u64::try_from(lanes.len()).unwrap_or(u64::MAX);
         }
         Ok(standing)

@@ -36,7 +36,7 @@ impl SeatCopy<'_> {
         let mut written = Written::default();
         loop {
             let select = LaneSelect::Blocked { kind: None, after, limit: size.rows() };
-            let views = self.from.lanes(Lanes { seat, select, siding: 0 }).await?;
+            let views = self.from.lanes(Lanes { seat, select, siding: 0, states: false }).await?;
             let records: Vec<_> = views.into_iter().map(|view| self.shift.lane(view.record)).collect();
             size.learn(&records);
             let Some(last) = records.last() else { return Ok(written) };

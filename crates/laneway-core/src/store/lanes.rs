@@ -16,12 +16,14 @@ pub struct Lanes {
     pub select: LaneSelect,
     /// How many sided ids to answer per lane.
     pub siding: usize,
+    /// Whether to answer their states, which may be large.
+    pub states: bool,
 }
 
 /// The ways to select.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LaneSelect {
-    /// These; lanes that have neither record nor state are left out.
+    /// These; lanes that have neither a record nor a state that was asked for are left out.
     Names(Vec<LaneName>),
     /// Those that time alone frees within this time, soonest first.
     Due {
@@ -46,7 +48,7 @@ pub enum LaneSelect {
 pub struct LaneView {
     /// Its record; a lane with nothing but a state has an empty one.
     pub record: LaneRecord,
-    /// Its state.
+    /// Its state, if it was asked for.
     pub state: Option<Versioned>,
     /// The first ids of its siding, ascending.
     pub siding: Vec<EventId>,

@@ -17,6 +17,7 @@ pub(crate) fn lanes<S: State>(state: &S, now: Now, lanes: &Lanes) -> Result<Vec<
         seat: lanes.seat,
         head: &gate::seat(state, lanes.seat)?.head,
         siding: lanes.siding.min(PAGE_MAX),
+        states: lanes.states,
     };
     match &lanes.select {
         LaneSelect::Names(names) => {
@@ -39,6 +40,7 @@ struct Reader<'a, S> {
     seat: Seat,
     head: &'a SeatHead,
     siding: usize,
+    states: bool,
 }
 
 impl<S: State> Reader<'_, S> {
@@ -94,8 +96,8 @@ impl<S: State> Reader<'_, S> {
 
     fn view(&self, record: LaneRecord) -> Result<LaneView> {
         let state = match &record.lane {
-            LaneName::Key(key) => state_of(self.state, self.seat, self.head.states_life, key)?,
-            LaneName::Event(_) => None,
+            LaneName::Key(key) if self.states => state_of(self.state, self.seat, self.head.states_life, key)?,
+            LaneName::Key(_) | LaneName::Event(_) => None,
         };
         let siding = siding(self.state, self.seat, self.head.incarnation, &record.lane, self.siding)?;
         Ok(LaneView { record, state, siding })

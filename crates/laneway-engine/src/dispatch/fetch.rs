@@ -173,7 +173,7 @@ async fn load_up_to(
     room: Room,
 ) -> Result<Loaded> {
     let select = LaneSelect::Names(names.clone());
-    let mut views = store.lanes(Lanes { seat, select, siding }).await?;
+    let mut views = store.lanes(Lanes { seat, select, siding, states: true }).await?;
     // A lane without record and state has an empty siding: it is plain.
     for name in names {
         if !views.iter().any(|view| view.record.lane == name) {
@@ -187,7 +187,7 @@ async fn load_up_to(
 /// Loads the lanes whose time has come, as far as there is room, and says when the next one's comes.
 pub(crate) async fn load_due(store: &dyn Store, seat: SeatId, now: Now, room: Room) -> Result<Loaded> {
     let select = LaneSelect::Due { within: DUE_WITHIN, limit: DUE_MAX };
-    let views = store.lanes(Lanes { seat, select, siding: SIDING_CHUNK }).await?;
+    let views = store.lanes(Lanes { seat, select, siding: SIDING_CHUNK, states: true }).await?;
     let due_of = |view: &LaneView| view.record.block.as_ref().and_then(Block::due);
     let next_due = views.iter().filter_map(due_of).find(|due| !is_due(*due, now));
     let all_due = views.len() == DUE_MAX && next_due.is_none();
@@ -290,7 +290,7 @@ pub(crate) async fn look_up_wish(
     };
     if let RequestOp::Resume { lane: None } = wish.row.op {
         let select = LaneSelect::Blocked { kind: Some(BlockKind::Parked), after: None, limit: PARKED_MAX };
-        let parked = store.lanes(Lanes { seat, select, siding: 0 }).await?;
+        let parked = store.lanes(Lanes { seat, select, siding: 0, states: false }).await?;
         wish.parked = parked.into_iter().map(|view| view.record).collect();
     }
     let Some(name) = name else { return Ok(wish) };

@@ -199,7 +199,7 @@ async fn take(
         let mut after = None;
         loop {
             let select = LaneSelect::Blocked { kind: Some(kind), after: after.clone(), limit: PAGE };
-            let views = ground.store.lanes(Lanes { seat: id, select, siding: 2 }).await?;
+            let views = ground.store.lanes(Lanes { seat: id, select, siding: 2, states: true }).await?;
             let Some(last) = views.last() else { break };
             after = Some(last.record.lane.clone());
             views.iter().for_each(|view| seat.resume_lane(view, was_clean, now));
@@ -325,7 +325,7 @@ async fn records(ground: &Ground, seat: SeatId) -> Result<(Records, Vec<LaneView
     let mut after = None;
     while names.len() <= crate::lane::KNOWN_MAX {
         let select = LaneSelect::Blocked { kind: None, after: after.clone(), limit: PAGE };
-        let views = ground.store.lanes(Lanes { seat, select, siding: 1 }).await?;
+        let views = ground.store.lanes(Lanes { seat, select, siding: 1, states: false }).await?;
         let Some(last) = views.last() else { return Ok((Records::new(Some(names), held_up), ahead)) };
         after = Some(last.record.lane.clone());
         ahead.extend(views.iter().filter(|view| view.record.ahead.is_some()).cloned());

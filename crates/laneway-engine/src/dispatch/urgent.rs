@@ -166,7 +166,7 @@ impl Walked<'_> {
 
     async fn view(&self, lane: &LaneName) -> Result<LaneView> {
         let select = LaneSelect::Names(vec![lane.clone()]);
-        let views = self.store.lanes(Lanes { seat: self.seat, select, siding: 1 }).await?;
+        let views = self.store.lanes(Lanes { seat: self.seat, select, siding: 1, states: false }).await?;
         Ok(views.into_iter().next().unwrap_or_else(|| plain(lane.clone())))
     }
 }

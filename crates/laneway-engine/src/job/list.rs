@@ -280,7 +280,7 @@ impl Jobs {
         };
         let seat = Seat { shard: place.shard, processor: place.processor };
         let select = LaneSelect::Blocked { kind: Some(kind), after, limit: CHUNK };
-        let views = self.store.lanes(Lanes { seat, select, siding: 1 }).await?;
+        let views = self.store.lanes(Lanes { seat, select, siding: 1, states: false }).await?;
         let heads: Vec<(EventId, LaneName)> = views
             .iter()
             .filter_map(|view| {

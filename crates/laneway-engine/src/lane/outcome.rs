@@ -18,7 +18,8 @@ pub(super) async fn outcome_of(store: &dyn Store, claim: &ClaimToken) -> Result<
     let found = seats.into_iter().find(|seat| seat.processor == claim.seat.processor);
     let Some(seat) = found.filter(|_| claim.first() > info.trimmed) else { return Ok(None) };
     let select = LaneSelect::Names(vec![claim.lane.clone()]);
-    let lanes = store.lanes(Lanes { seat: claim.seat, select, siding: claim.events.len() }).await?;
+    let lanes =
+        store.lanes(Lanes { seat: claim.seat, select, siding: claim.events.len(), states: false }).await?;
     let lane = lanes.first();
     let endings = endings_of(store, claim).await?;
     let is_passed = |id: &EventId| {

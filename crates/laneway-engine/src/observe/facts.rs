@@ -169,7 +169,7 @@ impl Looker {
 
     async fn view(&self, seat: Seat, lane: LaneName) -> Result<LaneView, StoreError> {
         let select = LaneSelect::Names(vec![lane.clone()]);
-        let views = self.store.lanes(Lanes { seat, select, siding: 1 }).await?;
+        let views = self.store.lanes(Lanes { seat, select, siding: 1, states: true }).await?;
         Ok(views.into_iter().next().unwrap_or_else(|| crate::dispatch::plain(lane)))
     }
 

@@ -50,7 +50,7 @@ impl Looker {
             let mut after = behind.take();
             while held.len() < limit {
                 let select = LaneSelect::Blocked { kind, after, limit: PAGE.min(limit - held.len()) };
-                let views = self.store.lanes(Lanes { seat, select, siding: 1 }).await?;
+                let views = self.store.lanes(Lanes { seat, select, siding: 1, states: false }).await?;
                 let Some(last) = views.last() else { break };
                 after = Some(last.record.lane.clone());
                 held.extend(views.into_iter().map(|view| HeldLane {
@@ -183,7 +183,7 @@ impl Looker {
 
     async fn first_parked(&self, seat: Seat) -> Result<Option<(EventId, Bytes)>, LookError> {
         let select = LaneSelect::Blocked { kind: Some(BlockKind::Parked), after: None, limit: 1 };
-        let views = self.store.lanes(Lanes { seat, select, siding: 1 }).await?;
+        let views = self.store.lanes(Lanes { seat, select, siding: 1, states: false }).await?;
         Ok(views.into_iter().next().and_then(|view| match view.record.block {
             Some(Block::Parked { cause, .. }) => Some((view.record.head?, cause)),
             _ => None,

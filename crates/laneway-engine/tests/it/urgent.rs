@@ -107,7 +107,7 @@ async fn records(world: &World) -> Vec<LaneView> {
     let (stream, processor) = world.engine.catalogue().processor("charge").await.expect("it exists");
     let seat = Seat { shard: stream.shard(Partition(0)), processor };
     let select = LaneSelect::Blocked { kind: None, after: None, limit: 100 };
-    world.store.lanes(Lanes { seat, select, siding: 10 }).await.expect("the store answers")
+    world.store.lanes(Lanes { seat, select, siding: 10, states: true }).await.expect("the store answers")
 }
 
 fn lane(key: &str) -> LaneName {

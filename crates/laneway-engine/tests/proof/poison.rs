@@ -215,7 +215,7 @@ async fn parked(engine: &Engine, store: &impl Store) -> Vec<LaneView> {
     for partition in 0..PARTITIONS {
         let seat = Seat { shard: info.shard(Partition(partition)), processor };
         let select = LaneSelect::Blocked { kind: None, after: None, limit: 100 };
-        held.extend(store.lanes(Lanes { seat, select, siding: 10 }).await.expect("readable"));
+        held.extend(store.lanes(Lanes { seat, select, siding: 10, states: true }).await.expect("readable"));
     }
     held
 }

@@ -5,7 +5,7 @@ local function main()
   load_seat(k)
   local views = {}
   local function view(name, record)
-    local state = string.sub(name, 1, 1) == 'k' and call('HGET', k.state, string.sub(name, 2))
+    local state = A.states and string.sub(name, 1, 1) == 'k' and call('HGET', k.state, string.sub(name, 2))
     if not record and not state then return end
     views[#views + 1] = { name, record and record[L_RECORD] or false, state or false, siding_of(k, name, min(A.siding, PAGE_MAX)) }
   end

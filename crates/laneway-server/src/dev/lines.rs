@@ -154,7 +154,8 @@ impl Lines {
         let (info, processor) = self.engine.catalogue().processor(&named.processor).await.ok()?;
         let seat = Seat { shard: info.shard(named.partition), processor };
         let select = LaneSelect::Names(vec![named.lane().1]);
-        let lanes = self.engine.stores().store.lanes(Lanes { seat, select, siding: 0 }).await.ok()?;
+        let lanes =
+            self.engine.stores().store.lanes(Lanes { seat, select, siding: 0, states: false }).await.ok()?;
         lanes.into_iter().next()?.record.block
     }
 

@@ -175,7 +175,7 @@ impl Bench {
 
     /// Lanes of a seat with up to 1,000 sided ids each.
     pub async fn lanes(&self, seat: Seat, select: LaneSelect) -> Vec<LaneView> {
-        let lanes = Lanes { seat, select, siding: 1_000 };
+        let lanes = Lanes { seat, select, siding: 1_000, states: true };
         self.store().lanes(lanes).await.expect("lanes of a seat that exists")
     }
 

@@ -92,8 +92,11 @@ impl Bench {
         let seat = Seat { shard, processor: view.processor };
         let window = std::mem::replace(&mut view.progress.window, Window::at(EventId(0)));
         let select = LaneSelect::Blocked { kind: None, after: None, limit: ALL };
-        let lanes =
-            self.store().lanes(Lanes { seat, select, siding: ALL }).await.expect("the seat is listed");
+        let lanes = self
+            .store()
+            .lanes(Lanes { seat, select, siding: ALL, states: true })
+            .await
+            .expect("the seat is listed");
         SeatSnapshot {
             view,
             floor: window.floor(),

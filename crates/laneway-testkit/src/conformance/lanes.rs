@@ -183,6 +183,31 @@ pub async fn a_lane_with_a_state_only_has_an_empty_record(bench: &Bench) {
     assert_eq!(view.record, LaneRecord::new(lane("a")));
     assert_eq!(view.state.expect("there").bytes, Bytes::from_static(b"s"));
     assert!(blocked(bench, place.seat, None).await.is_empty(), "a state is no record");
+    let select = LaneSelect::Names(vec![lane("a")]);
+    let without = Lanes { seat: place.seat, select, siding: 0, states: false };
+    assert_eq!(
+        bench.store().lanes(without).await.expect("a seat that exists"),
+        [],
+        "nobody asked for its state"
+    );
+}
+
+/// Contract 2, lanes: states come only where they are asked for.
+pub async fn states_of_lanes_come_when_asked_for(bench: &Bench) {
+    let place = bench.place().await;
+    let id = bench.send_one(&place, draft("a", "x")).await;
+    let fence = bench.seize(place.seat).await.progress.fence;
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.states = vec![StateWrite { key: key("a"), value: Some(Bytes::from_static(b"s")) }];
+    commit.lanes = vec![lane_change(parked(lane("a"), id))];
+    bench.commit(commit).await;
+    for states in [true, false] {
+        let select = LaneSelect::Blocked { kind: None, after: None, limit: 10 };
+        let lanes = Lanes { seat: place.seat, select, siding: 0, states };
+        let views = bench.store().lanes(lanes).await.expect("a seat that exists");
+        assert_eq!((views.len(), views[0].record.head), (1, Some(id)));
+        assert_eq!(views[0].state.is_some(), states);
+    }
 }
 
 /// Contract 1.9: sided ids come ascending, no more than asked for; an emptied siding makes the lane plain.
@@ -197,7 +222,7 @@ pub async fn a_siding_is_read_in_order(bench: &Bench) {
     let committed = bench.commit(commit).await;
     assert_eq!(committed.floor, ids[4], "a sided event counts as passed for the floor");
     let select = LaneSelect::Names(vec![lane("a"), lane("b")]);
-    let slice = Lanes { seat: place.seat, select, siding: 2 };
+    let slice = Lanes { seat: place.seat, select, siding: 2, states: true };
     let views = bench.store().lanes(slice).await.expect("a seat that exists");
     assert_eq!(views.len(), 1);
     assert_eq!(views[0].siding, ids[..2]);

@@ -147,6 +147,7 @@ macro_rules! __each_case {
                 blocked_lanes_are_paged_by_name
                 a_keyless_events_lane_is_named_by_its_id
                 a_lane_with_a_state_only_has_an_empty_record
+                states_of_lanes_come_when_asked_for
                 a_siding_is_read_in_order
                 records_belong_to_their_processor
                 lanes_of_an_unknown_seat_are_not_found

@@ -276,7 +276,7 @@ impl Script {
                 LaneSelect::Blocked { kind, after: self.chance(20).then(|| lane("lane-2")), limit: 3 }
             }
         };
-        Lanes { seat, select, siding: 5 }
+        Lanes { seat, select, siding: 5, states: self.chance(50) }
     }
 
     fn commit(&mut self, at: usize) -> Commit {

@@ -68,7 +68,7 @@ async fn redrive(here: &Here, rng: &mut Rng, processor: &str, seat: Seat) {
 async fn help_a_lane(here: &Here, rng: &mut Rng, processor: &str, seat: Seat) {
     let select = LaneSelect::Blocked { kind: None, after: None, limit: 100 };
     let store = &here.engine.stores().store;
-    let Ok(views) = store.lanes(Lanes { seat, select, siding: 1 }).await else { return };
+    let Ok(views) = store.lanes(Lanes { seat, select, siding: 1, states: false }).await else { return };
     if views.is_empty() {
         return;
     }

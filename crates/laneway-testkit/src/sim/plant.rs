@@ -327,7 +327,8 @@ impl Planted {
         }
         for lane in due {
             let select = LaneSelect::Names(vec![lane.clone()]);
-            let views = self.inner.lanes(Lanes { seat: commit.seat, select, siding: 10_000 }).await?;
+            let views =
+                self.inner.lanes(Lanes { seat: commit.seat, select, siding: 10_000, states: true }).await?;
             let siding = views.first().map(|view| view.siding.clone()).unwrap_or_default();
             commit.lanes.retain(|change| change.lane != lane);
             commit.lanes.push(LaneChange { lane, record: None, side: Vec::new(), unside: siding });

@@ -114,7 +114,7 @@ impl Owner {
         };
         world.history.lock().grants.push(Grant { seat: self.seat, fence: resume.progress.fence });
         let select = LaneSelect::Blocked { kind: None, after: None, limit: 10_000 };
-        let lanes = Lanes { seat: self.seat, select, siding: 10_000 };
+        let lanes = Lanes { seat: self.seat, select, siding: 10_000, states: true };
         let views = world.store.lanes(lanes).await.expect("the seat is registered");
         let sidings = views.into_iter().filter(|view| !view.siding.is_empty());
         self.held = Some(Held {

@@ -129,7 +129,7 @@ impl SeatPicture {
             view,
             floor: window.floor(),
             above: window.words().map(|(word, bits)| (word, above(word, bits, window.floor()))).collect(),
-            lanes: store.lanes(Lanes { seat, select, siding: ALL }).await?,
+            lanes: store.lanes(Lanes { seat, select, siding: ALL, states: true }).await?,
             states: rows!(store, Query::States(seat, None, ALL), States),
             endings: rows!(store, Query::Endings(seat, EventId(0), ALL), Endings),
             dead: rows!(store, Query::Dead(seat, EventId(0), ALL), Dead),

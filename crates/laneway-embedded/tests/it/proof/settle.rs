@@ -38,7 +38,7 @@ pub(super) async fn commit(turn: &mut Turn<'_>, unusual: bool) -> Result<Step> {
     };
     let page = turn.store.read(read).await?;
     let select = LaneSelect::Blocked { kind: None, after: None, limit: 8 };
-    let lanes = turn.store.lanes(Lanes { seat, select, siding: 50 }).await?;
+    let lanes = turn.store.lanes(Lanes { seat, select, siding: 50, states: true }).await?;
     let id = CommitId(u128::from(turn.number));
     let mut draft =
         Settling { turn, seat, commit: Commit::new(seat, view.progress.fence, id), lanes: BTreeMap::new() };

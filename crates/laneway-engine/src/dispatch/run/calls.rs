@@ -88,8 +88,9 @@ impl Loop {
             return;
         }
         self.seat.look_up_sent();
-        let lanes =
-            Lanes { seat: self.seat.id(), select: LaneSelect::Names(names.clone()), siding: SIDING_CHUNK };
+        // Their states come with the page.
+        let select = LaneSelect::Names(names.clone());
+        let lanes = Lanes { seat: self.seat.id(), select, siding: SIDING_CHUNK, states: false };
         let store = Arc::clone(&self.ground.store);
         self.looking_up = Some(
             async move {

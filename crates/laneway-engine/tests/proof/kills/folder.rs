@@ -146,7 +146,10 @@ async fn check_settled(
         }
         let select = LaneSelect::Blocked { kind: None, after: None, limit: 10 };
         let seat = Seat { shard, processor };
-        let held = store.lanes(Lanes { seat, select, siding: 1 }).await.map_err(|error| error.to_string())?;
+        let held = store
+            .lanes(Lanes { seat, select, siding: 1, states: false })
+            .await
+            .map_err(|error| error.to_string())?;
         if !held.is_empty() {
             return Err(format!("{shard}: lanes are held up: {held:?}"));
         }
@@ -160,7 +163,10 @@ async fn state_of(store: &impl Store, engine: &Engine, stream: &str, lane: &str)
     let shard = info.shard(key.partition(info.settings.partitions));
     let seat = Seat { shard, processor: info.processors.first().ok_or("no processor")?.id };
     let select = LaneSelect::Names(vec![LaneName::Key(key)]);
-    let views = store.lanes(Lanes { seat, select, siding: 0 }).await.map_err(|error| error.to_string())?;
+    let views = store
+        .lanes(Lanes { seat, select, siding: 0, states: false })
+        .await
+        .map_err(|error| error.to_string())?;
     let state = views.into_iter().next().and_then(|view| view.state);
     Ok(state.map_or(Sum::default(), |state| Sum::from_bytes(&state.bytes)))
 }

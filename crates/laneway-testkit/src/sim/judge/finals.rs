@@ -62,7 +62,7 @@ impl ShardFound {
 impl SeatFound {
     pub(crate) async fn read(store: &dyn Store, seat: Seat) -> Self {
         let select = LaneSelect::Blocked { kind: None, after: None, limit: ALL };
-        let lanes = store.lanes(Lanes { seat, select, siding: ALL }).await;
+        let lanes = store.lanes(Lanes { seat, select, siding: ALL, states: true }).await;
         let dead = rows!(store, Query::Dead(seat, EventId(0), ALL), Dead);
         Self {
             lanes: lanes.unwrap_or_else(|error| panic!("the seat is listed: {error}")),
