@@ -1,13 +1,13 @@
-//! The example that the README shows: it runs, goes on, and its check can fail.
+//! The example of a store and lanes joined by hand: it runs, goes on, and its check can fail.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-#[path = "../../examples/orders.rs"]
+#[path = "../../examples/by_hand.rs"]
 #[expect(dead_code, reason = "only `run` is called; `main` belongs to the example")]
-mod orders;
+mod by_hand;
 
 async fn run(folder: &std::path::Path) -> String {
     let mut out = Vec::new();
-    let in_order = orders::run(folder, 2_000, &mut out).await.unwrap();
+    let in_order = by_hand::run(folder, 2_000, &mut out).await.unwrap();
     let text = String::from_utf8(out).unwrap();
     assert!(in_order, "{text}");
     text
@@ -34,7 +34,7 @@ async fn the_example_runs_in_order_and_goes_on_in_its_folder() {
 #[test]
 fn the_check_of_the_example_sees_two_at_a_time_and_one_out_of_turn() {
     let (one, other) = (laneway_testkit::bench::key("one"), laneway_testkit::bench::key("other"));
-    let mut witness = orders::Witness::default();
+    let mut witness = by_hand::Witness::default();
     witness.begin(&one, 1);
     witness.begin(&other, 7);
     witness.end(&one);

@@ -238,8 +238,8 @@ impl Looker {
         let mut lanes: Vec<LaneName> = open.map(lane_of).collect();
         lanes.sort_unstable();
         lanes.dedup();
-        let views =
-            self.store.lanes(Lanes { seat, select: LaneSelect::Names(lanes.clone()), siding: 0 }).await?;
+        let select = LaneSelect::Names(lanes.clone());
+        let views = self.store.lanes(Lanes { seat, select, siding: 0, states: false }).await?;
         known.under_way = self.nearby.under_way(seat, lanes).await;
         known.lanes = views.into_iter().map(|view| (view.record.lane.clone(), view.record)).collect();
         Ok(known)

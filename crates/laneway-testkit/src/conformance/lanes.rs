@@ -11,7 +11,7 @@ use laneway_core::{
 };
 
 use super::expect::expect_error;
-use crate::bench::{Bench, Place, key, keyless, lane, lane_change, parked, passed, retrying};
+use crate::bench::{Bench, Place, draft, key, keyless, lane, lane_change, parked, passed, retrying};
 
 async fn put(bench: &Bench, place: &Place, fence: Fence, changes: Vec<LaneChange>) -> Fence {
     let mut commit = bench.commit_of(place.seat, fence);
@@ -249,6 +249,6 @@ pub async fn records_belong_to_their_processor(bench: &Bench) {
 pub async fn lanes_of_an_unknown_seat_are_not_found(bench: &Bench) {
     let place = bench.place().await;
     let seat = Seat { processor: ProcessorId(9_999), ..place.seat };
-    let lanes = Lanes { seat, select: LaneSelect::Names(Vec::new()), siding: 1 };
+    let lanes = Lanes { seat, select: LaneSelect::Names(Vec::new()), siding: 1, states: true };
     expect_error!(bench.store().lanes(lanes).await, StoreError::NotFound { .. });
 }

@@ -1,6 +1,6 @@
 //! Orders of many customers: sent through a store on disk, run in lanes, settled, and checked.
 //!
-//! `cargo run --release -p laneway-embedded --example orders [-- FOLDER]`. Given a folder, the data stays there and
+//! `cargo run --release -p laneway-embedded --example by_hand [-- FOLDER]`. Given a folder, the data stays there and
 //! the next run goes on where this one ended, also if this one was killed.
 
 use std::collections::{HashMap, HashSet};
@@ -38,7 +38,7 @@ async fn main() -> Result<ExitCode> {
         }
         None => {
             writeln!(out, "the data was in a temporary folder; to keep it:")?;
-            writeln!(out, "  cargo run --release -p laneway-embedded --example orders -- .laneway-demo")?
+            writeln!(out, "  cargo run --release -p laneway-embedded --example by_hand -- .laneway-demo")?
         }
     }
     Ok(if in_order { ExitCode::SUCCESS } else { ExitCode::FAILURE })
