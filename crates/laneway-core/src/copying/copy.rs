@@ -24,7 +24,8 @@ use crate::stream::{ShardInfo, StreamInfo};
 /// - Ends of jobs whose time is over come without their result, and only while their event is there; a shortened
 ///   life comes as the life of its end.
 /// - Chunks of results that no job's end names are not copied: the run that wrote them is over with its owner.
-/// - Documents are no part of this seam. They tell of the nodes that work on a store, and leases must not travel.
+/// - Documents are no part of this seam. Those that tell of nodes must not travel, for leases must not; schedules are
+///   documents too, and are copied by who knows them (the engine's `Schedules::copy_from`).
 ///
 /// A copy that failed leaves shards at the target that nobody can use: begin again with an empty target, or remove
 /// those streams. A target whose numbers of streams or processors are in use already is refused.

@@ -208,6 +208,27 @@ impl Schedules {
         Ok(())
     }
 
+    /// Copies all schedules of another store, with when they were last due, and compares them. Nobody may work on either
+    /// meanwhile. Answers how many there are.
+    pub async fn copy_from(&self, source: &Self) -> Result<usize, ScheduleError> {
+        let mut copied = 0;
+        // What was fired comes first: without it a schedule would fire again.
+        for prefix in [PAST_PREFIX, PREFIX] {
+            let documents = source.stores.documents.list(prefix).await?;
+            for found in &documents {
+                self.stores.documents.put(&found.name, None, found.bytes.clone()).await?;
+            }
+            copied = documents.len();
+            let content = |found: Document| (found.name, found.bytes);
+            let copies = self.stores.documents.list(prefix).await?.into_iter().map(content);
+            if !copies.eq(documents.into_iter().map(content)) {
+                let what = format!("schedules under {prefix} are not what was copied");
+                return Err(StoreError::Corrupt { what }.into());
+            }
+        }
+        Ok(copied)
+    }
+
     /// Fires a schedule now, besides its time table: an event like any other, without a due time as its number.
     pub async fn run(&self, name: &str) -> Result<Fire, ScheduleError> {
         let schedule = self.get(name).await?;

@@ -39,20 +39,24 @@ pub(super) async fn run(output: OutputArgs, verb: StoreVerb) -> Result<(), Fault
             let shown = without_user(&args.to);
             let (from, to) = (opened(&args.from, &shared).await?, opened(&args.to, &shared).await?);
             let progress = Progress::of_steps(&format!("copying to {shown}"), writer.is_quiet());
-            let (from, to) = (&from.engine().stores().store, &to.engine().stores().store);
-            let report = copying::copy(&**from, &**to).await.map_err(of_store)?;
+            let (from, to) = (from.engine(), to.engine());
+            let (source, target) = (&*from.stores().store, &*to.stores().store);
+            let report = copying::copy(source, target).await.map_err(of_store)?;
             progress.say("verifying");
-            let verified = copying::verify(&**from, &**to).await.map_err(of_store)?;
+            let verified = copying::verify(source, target).await.map_err(of_store)?;
+            let schedules = to.schedules().copy_from(from.schedules()).await;
+            let schedules = schedules.map_err(|error| Fault::failed(chain(&error)))?;
             drop(progress);
             let answer = serde_json::json!({
                 "streams": report.streams, "shards": report.shards, "processors": report.processors,
                 "events": report.events, "jobs": report.jobs, "rows": report.rows, "bytes": report.bytes,
+                "schedules": schedules,
                 "verified": {
                     "events": verified.events, "lanes": verified.lanes, "jobs": verified.jobs,
                     "states": verified.states, "dead": verified.dead,
                 },
             });
-            writer.done(format_args!("{report}; {verified}"), &answer, shown)
+            writer.done(format_args!("{report}; {verified}; {schedules} schedules"), &answer, shown)
         }
         StoreVerb::Backup(args) => {
             let folder = folder_of(&args.store)?;
