@@ -7,6 +7,8 @@ use laneway_core::store::{Define, Query, Rows};
 use laneway_core::{Incarnation, ProcessorId, Shard, Store, StoreError, StreamId, StreamInfo};
 use parking_lot::RwLock;
 
+use crate::observe::count_adoption;
+
 /// What the engine knows of the streams. Reads the store when a name is new to it, or when told that something changed.
 pub struct Catalogue {
     store: Arc<dyn Store>,
@@ -154,8 +156,12 @@ impl Catalogue {
         }
         tracing::error!(%shard, "the store may have lost the end of this shard: it is taken over, ids jump");
         match self.store.define(Define::Adopt { shard, stored: Incarnation(stored) }).await {
+            Ok(_) => {
+                count_adoption();
+                Ok(())
+            }
             // Yet another life: the next call learns which.
-            Ok(_) | Err(StoreError::Adopt { .. }) => Ok(()),
+            Err(StoreError::Adopt { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }

@@ -22,7 +22,9 @@ pub use lists::DeadLetters;
 pub(crate) use metered::Metered;
 pub(crate) use meters::{Levels, Meters, Tally, between};
 pub use names::{METRICS, Metric, MetricKind};
-pub(crate) use names::{count_fault, count_lost_lease, count_rebalance, introduce, show_cluster};
+pub(crate) use names::{
+    count_adoption, count_fault, count_lost_lease, count_rebalance, introduce, show_cluster,
+};
 pub(crate) use nearby::{Asked, LaneRuns, Nearby, Places, Question, UnderWay};
 pub use report::SYSTEM_STREAM;
 pub(crate) use report::{Report, report};

@@ -167,6 +167,12 @@ pub(super) const LEADER: Metric = Metric {
     labels: &[],
     help: "1 while this node leads, as one that is alone always does, else 0.",
 };
+pub(super) const LEASES_HELD: Metric = Metric {
+    name: "laneway_leases_held",
+    kind: MetricKind::Gauge,
+    labels: &[],
+    help: "Partitions, counted per processor, that this node owns.",
+};
 pub(super) const LEASES_LOST: Metric = Metric {
     name: "laneway_lease_lost_total",
     kind: MetricKind::Counter,
@@ -178,6 +184,12 @@ pub(super) const REBALANCES: Metric = Metric {
     kind: MetricKind::Counter,
     labels: &[],
     help: "Plans that this node made as leader because nodes or processors came or went.",
+};
+pub(super) const ADOPTIONS: Metric = Metric {
+    name: "laneway_store_adoptions_total",
+    kind: MetricKind::Counter,
+    labels: &[],
+    help: "Partitions that this node took over from an earlier life of the store, which may have lost their end.",
 };
 pub(super) const BUILD_INFO: Metric = Metric {
     name: "laneway_build_info",
@@ -208,8 +220,10 @@ pub const METRICS: &[Metric] = &[
     FAULTS,
     NODES,
     LEADER,
+    LEASES_HELD,
     LEASES_LOST,
     REBALANCES,
+    ADOPTIONS,
     BUILD_INFO,
 ];
 
@@ -226,6 +240,8 @@ pub(crate) fn introduce() {
     // Seldom or never counted, and an alarm needs something to compare with.
     LEASES_LOST.counter(&[]).increment(0);
     REBALANCES.counter(&[]).increment(0);
+    ADOPTIONS.counter(&[]).increment(0);
+    show_held(0);
 }
 
 /// A part of the engine came to a bad end.
@@ -237,6 +253,16 @@ pub(crate) fn count_fault(part: &str) {
 pub(crate) fn show_cluster(nodes: usize, leads: bool) {
     NODES.gauge(&[]).set(nodes as f64);
     LEADER.gauge(&[]).set(f64::from(u8::from(leads)));
+}
+
+/// So many partitions are owned here.
+pub(super) fn show_held(seats: usize) {
+    LEASES_HELD.gauge(&[]).set(seats as f64);
+}
+
+/// A partition of an earlier life of the store was taken over.
+pub(crate) fn count_adoption() {
+    ADOPTIONS.counter(&[]).increment(1);
 }
 
 /// This node was believed dead.

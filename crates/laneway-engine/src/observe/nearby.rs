@@ -11,6 +11,7 @@ use laneway_core::{Claim, EventId, LaneName, ProcessorId, Seat, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
+use super::names::show_held;
 use super::why::{Limit, Short};
 use crate::handler::Desk;
 
@@ -86,7 +87,9 @@ pub(crate) struct Asked {
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        self.nearby.0.lock().seats.remove(&self.seat);
+        let mut parts = self.nearby.0.lock();
+        parts.seats.remove(&self.seat);
+        show_held(parts.seats.len());
     }
 }
 
@@ -102,7 +105,10 @@ impl Nearby {
     /// The owner of a seat is here and answers questions from now on.
     pub(crate) fn owns(&self, seat: Seat) -> (Asked, mpsc::Receiver<Question>) {
         let (ask, questions) = mpsc::channel(QUESTIONS_MAX);
-        self.0.lock().seats.insert(seat, ask);
+        let mut parts = self.0.lock();
+        parts.seats.insert(seat, ask);
+        show_held(parts.seats.len());
+        drop(parts);
         (Asked { nearby: self.clone(), seat }, questions)
     }
 

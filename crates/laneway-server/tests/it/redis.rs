@@ -7,6 +7,7 @@ use laneway_testkit::servers::RedisServer;
 use serde_json::{Value, json};
 
 use crate::program::{Program, run};
+use crate::seam;
 
 /// What the server takes as its password.
 const PASSWORD: &str = "canary-of-the-redis-server";
@@ -128,16 +129,21 @@ async fn a_store_moves_to_redis_and_back_with_ids_and_jobs() {
     call(&program, "POST", "/v1/processors/charge/settle", settled).await;
     append(&program).await;
     let before = call(&program, "GET", &path, Value::Null).await;
+    let daily = json!({"stream": "orders", "key": "ann", "cron": "0 4 * * *", "timezone": "Europe/Berlin"});
+    call(&program, "PUT", "/v1/schedules/daily", daily).await;
+    let schedule = call(&program, "GET", "/v1/schedules/daily", Value::Null).await;
     program.stop().await;
 
     let copied = good(folder.path(), &["store", "copy", "file:./data", &url, "--namespace", "moved"]);
     assert!(copied.contains("verified 2 events, 1 lanes, 1 job ends"), "{copied}");
+    assert!(copied.contains("; 1 schedules"), "{copied}");
     let again = run(folder.path(), &["store", "copy", "file:./data", &url, "--namespace", "moved"]);
     assert_eq!(again.status.code(), Some(4), "{}", said(&again));
     let mut program =
         Program::serve_as(folder.path(), &["--store", &url], &[("LANEWAY_STORE_NAMESPACE", "moved")]).await;
     program.keep_secret([PASSWORD.to_owned()]);
     assert_eq!(call(&program, "GET", &path, Value::Null).await, before);
+    assert_eq!(call(&program, "GET", "/v1/schedules/daily", Value::Null).await, schedule);
     assert_eq!(append(&program).await, json!({"durability": "buffered", "id": 3, "seq": 3}));
     program.stop().await;
 
@@ -145,7 +151,31 @@ async fn a_store_moves_to_redis_and_back_with_ids_and_jobs() {
     assert!(copied.contains("verified 3 events"), "{copied}");
     let program = Program::serve_as(folder.path(), &["--store", "file:./back"], &[]).await;
     assert_eq!(call(&program, "GET", &path, Value::Null).await, before);
+    assert_eq!(call(&program, "GET", "/v1/schedules/daily", Value::Null).await, schedule);
     assert_eq!(append(&program).await, json!({"durability": "synced", "id": 4, "seq": 4}));
     let verified = good(folder.path(), &["verify", "orders", "--server", program.address()]);
     assert!(verified.contains("orders is in order: 4 events"), "{verified}");
+}
+
+/// What a restart may have lost is told to operators: by a metric, and by who reads the stream again.
+#[tokio::test]
+async fn a_restart_of_redis_is_counted_and_verified() {
+    let (folder, (mut redis, url)) = (tempfile::tempdir().unwrap(), server(&["--appendfsync", "always"]));
+    let program = serve(folder.path(), &url).await;
+    call(&program, "PUT", "/v1/streams/orders", json!({"partitions": 1})).await;
+    assert_eq!(append(&program).await, json!({"durability": "synced", "id": 1, "seq": 1}));
+    redis.kill();
+    seam::until("events are taken again", || async {
+        let body = json!({"key": "ann", "data": 2}).to_string().into_bytes();
+        let sent =
+            program.client().send(http::Method::POST, "/v1/streams/orders/events", &[], Some(body)).await;
+        sent.ok().filter(|answer| answer.status.is_success())
+    })
+    .await;
+    let metrics = program.client().send(http::Method::GET, "/metrics", &[], None).await.unwrap();
+    let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
+    let adoptions = metrics.lines().find_map(|line| line.strip_prefix("laneway_store_adoptions_total "));
+    assert!(adoptions.is_some_and(|count| count.parse::<u64>().unwrap() > 0), "{adoptions:?}");
+    let verified = good(folder.path(), &["verify", "orders", "--server", program.address()]);
+    assert!(verified.contains("1048578 follows id 1"), "{verified}");
 }
