@@ -26,6 +26,8 @@ pub(crate) struct Patience {
     pub(crate) idle: Duration,
 }
 
+/// Longest time in which a caller takes nothing of its answer. A follower is let go before, with a reason it may still read.
+const UNREAD_MAX: Duration = Duration::from_secs(60);
 /// How often connections are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -88,6 +90,10 @@ impl Connections {
 
     fn cut_late(&self, now: u64) {
         let late = |line: &Line| {
+            let unread = line.unread_since().map(|since| now.saturating_sub(since));
+            if unread.is_some_and(|unread| Duration::from_millis(unread) > UNREAD_MAX) {
+                return true;
+            }
             let (phase, since) = line.look();
             let waited = Duration::from_millis(now.saturating_sub(since));
             match phase {
@@ -138,6 +144,23 @@ mod tests {
         assert!(connections.enter().is_none(), "both wait for us");
         drop(working);
         assert!(connections.enter().is_some());
+    }
+
+    #[tokio::test]
+    async fn who_takes_nothing_of_its_answer_is_closed() {
+        let connections = connections(9);
+        let place = connections.enter().unwrap();
+        place.line.enter(Phase::Answering);
+        let at = |later: u64| connections.cut_late(steady_ms() + later);
+        place.line.unread();
+        at(59_000);
+        assert!(!is_cut(&place).await);
+        place.line.told();
+        at(70_000);
+        assert!(!is_cut(&place).await, "it took something");
+        place.line.unread();
+        at(70_000);
+        assert!(is_cut(&place).await);
     }
 
     #[tokio::test]

@@ -30,13 +30,15 @@ const PHASE_BITS: u32 = 3;
 pub(super) struct Line {
     /// Milliseconds of the steady clock, and the phase in the three lowest bits.
     now: AtomicU64,
+    /// Since when the other side takes nothing of what we send, in the same milliseconds; 0 while it does.
+    unread_since: AtomicU64,
     cut: Notify,
 }
 
 impl Line {
     /// A connection that has just come.
     pub(super) fn new() -> Self {
-        let line = Self { now: AtomicU64::new(0), cut: Notify::new() };
+        let line = Self { now: AtomicU64::new(0), unread_since: AtomicU64::new(0), cut: Notify::new() };
         line.enter(Phase::Head);
         line
     }
@@ -70,9 +72,22 @@ impl Line {
 
     /// Bytes were taken by the other side: an answer is on its way although nothing more is to be added to it.
     pub(super) fn told(&self) {
+        self.unread_since.store(0, Ordering::Relaxed);
         if self.phase() == Phase::Idle {
             self.enter(Phase::Idle);
         }
+    }
+
+    /// The other side has no room for more.
+    pub(super) fn unread(&self) {
+        if self.unread_since().is_none() {
+            self.unread_since.store(steady_ms().max(1), Ordering::Relaxed);
+        }
+    }
+
+    /// Since when the other side takes nothing of what we send, if it does not.
+    pub(super) fn unread_since(&self) -> Option<u64> {
+        Some(self.unread_since.load(Ordering::Relaxed)).filter(|since| *since > 0)
     }
 
     /// What happens, and since when.

@@ -19,6 +19,10 @@ impl Watched {
     pub(super) fn new(stream: TcpStream, line: Arc<Line>) -> Self {
         Self { stream, line }
     }
+
+    fn note(&self, wrote: &Poll<io::Result<usize>>) {
+        if wrote.is_ready() { self.line.told() } else { self.line.unread() }
+    }
 }
 
 impl AsyncRead for Watched {
@@ -43,9 +47,7 @@ impl AsyncWrite for Watched {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let wrote = Pin::new(&mut self.stream).poll_write(context, bytes);
-        if wrote.is_ready() {
-            self.line.told();
-        }
+        self.note(&wrote);
         wrote
     }
 
@@ -55,9 +57,7 @@ impl AsyncWrite for Watched {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let wrote = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        if wrote.is_ready() {
-            self.line.told();
-        }
+        self.note(&wrote);
         wrote
     }
 
@@ -71,5 +71,33 @@ impl AsyncWrite for Watched {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_caller_that_reads_nothing_is_noticed_until_it_reads() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let line = Arc::new(Line::new());
+        let mut watched = Watched::new(listener.accept().await.unwrap().0, Arc::clone(&line));
+        let piece = vec![7; 1 << 20];
+        let mut sent = 0;
+        while line.unread_since().is_none() {
+            let write = std::pin::pin!(watched.write(&piece));
+            sent += futures::FutureExt::now_or_never(write).map_or(0, |wrote| wrote.unwrap());
+        }
+        let (mut taken, mut buffer) = (0, vec![0; 1 << 20]);
+        while taken < sent {
+            taken += caller.read(&mut buffer).await.unwrap();
+        }
+        watched.write_all(b"more").await.unwrap();
+        assert_eq!(line.unread_since(), None);
     }
 }
