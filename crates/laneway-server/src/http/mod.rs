@@ -39,6 +39,8 @@ mod processors;
 mod query;
 mod rate;
 mod receipt;
+#[cfg(test)]
+mod reference;
 mod refusals;
 mod router;
 mod schedules;
