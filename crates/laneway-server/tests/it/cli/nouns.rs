@@ -63,6 +63,11 @@ async fn a_parked_lane_says_why_and_goes_on_when_it_is_told() {
     assert_eq!(why.lines().count(), 1, "{why}");
     let lane = on(&program, &["lane", "get", "orders", "bad", "-o", "table"]).good();
     assert!(lane.contains("  status    parked\n"), "{lane}");
+    assert_eq!(on(&program, &["lane", "retry", "orders", "bad", "--yes"]).good(), "retry: 1 lane\n");
+    seam::until("it is parked again", || async {
+        on(&program, &["why", "orders", "bad"]).good().contains("is parked").then_some(())
+    })
+    .await;
     assert!(on(&program, &["lane", "skip", "orders", "bad"]).bad(2).contains("--yes"));
     assert_eq!(on(&program, &["lane", "skip", "orders", "bad", "--yes"]).good(), "skip: 1 lane\n");
     let why = seam::until("the end of the skipped event", || async {
@@ -116,8 +121,45 @@ async fn dead_letters_are_listed_brought_back_and_forgotten() {
     assert!(would.err.contains("would forget 1 dead letters for good"), "{}", would.err);
     assert!(on(&program, &["dead", "discard", "--stream", "mails"]).bad(2).contains("--yes"));
     assert_eq!(on(&program, &["dead", "redrive", &reference]).good(), "1 brought back, 0 refused\n");
-    seam::until("an empty list", || async { on(&program, &["dead", "ls"]).good().is_empty().then_some(()) })
-        .await;
+    let is_empty = || async { on(&program, &["dead", "ls"]).good().is_empty().then_some(()) };
+    seam::until("an empty list", is_empty).await;
+
+    // It fails again: written to a file this time, and forgotten.
+    let again = client.claim("mailer", &serde_json::from_str(r#"{"wait":"20s"}"#).unwrap()).await.unwrap();
+    let settle = serde_json::json!({"settlements": [{"claim": again.claims[0].claim, "outcome": "fail", "error": "gone"}]});
+    client.settle("mailer", &serde_json::from_value(settle).unwrap()).await.unwrap();
+    let exported = on(&program, &["dead", "export", "--stream", "mails"]).good();
+    let letter: serde_json::Value = serde_json::from_str(&exported).expect("one line");
+    assert!(letter.to_string().contains("gone") && letter.to_string().contains(&reference), "{letter}");
+    on(&program, &["dead", "discard", &reference, "--yes"]).good();
+    seam::until("an empty list", is_empty).await;
+    assert_eq!(on(&program, &["dead", "export", "--stream", "mails"]).good(), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processors_are_changed_stopped_begun_anew_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    with_stream(&program);
+    let mailer = |verb: &str, more: &[&str]| on(&program, &[&["processor", verb, "mailer"], more].concat());
+    mailer("create", &["--stream", "mails"]).good();
+    on(&program, &["stream", "send", "mails", "--key", "ann", "1", "2"]).good();
+    assert_eq!(mailer("edit", &["--concurrency", "7"]).good(), "processor mailer is changed\n");
+    let shown: serde_json::Value = serde_json::from_str(&mailer("get", &["-o", "json"]).good()).unwrap();
+    assert_eq!(shown["settings"]["concurrency"], 7);
+    assert_eq!(mailer("pause", &[]).good(), "processor mailer is paused on 2 partitions\n");
+    assert!(on(&program, &["processor", "ls"]).good().contains("paused"));
+    assert_eq!(mailer("resume", &[]).good(), "processor mailer goes on on 2 partitions\n");
+    assert!(mailer("reset", &["--start", "end"]).bad(2).contains("--yes"));
+    let anew = mailer("reset", &["--start", "end", "--yes"]).good();
+    assert_eq!(anew, "processor mailer begins anew on 2 partitions\n");
+    seam::until("nothing is left to do", || async {
+        on(&program, &["stream", "ls"]).good().contains("mails\t2\tqueue\t2\tmailer\t0\t").then_some(())
+    })
+    .await;
+    assert!(mailer("rm", &["--dry-run"]).good().starts_with("would remove processor mailer of mails"));
+    assert_eq!(mailer("rm", &["--yes"]).good(), "processor mailer is removed\n");
+    mailer("get", &[]).bad(3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
