@@ -140,6 +140,9 @@ async fn any_node_answers_for_all_and_steers_them() {
     assert_eq!(on(&one, &["lease", "ls", "-o", "id"]).good().lines().count(), PARTITIONS);
 
     on(&one, &["node", "drain", "two", "--yes"]).good();
+    let at_once = two.client().nodes().await.unwrap();
+    assert!(named(&at_once, "two").unwrap().drained, "what is told is read from the store at that moment");
+    assert_eq!(on(&two, &["node", "ls", "-o", "id"]).good().lines().count(), 2);
     let nodes = owned(&two, &[("one", PARTITIONS), ("two", 0)]).await;
     assert!(named(&nodes, "two").unwrap().drained);
     send(&one).await;
@@ -163,6 +166,23 @@ async fn any_node_answers_for_all_and_steers_them() {
     on(&two, &["node", "drain", "three", "--yes"]).bad(3);
     on(&two, &["lease", "break", "node/three", "--yes"]).bad(3);
     on(&two, &["lease", "break", "charge/orders/8", "--yes"]).bad(3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_node_that_only_answers_and_one_that_only_runs_are_a_cluster() {
+    let (folder, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(&[]));
+    std::fs::write(folder.path().join("laneway.toml"), CONFIG).unwrap();
+    let url = redis.url();
+    let start = async |role: &str| {
+        let args = ["--store", &url, "--role", role, "--node-name", role];
+        Program::serve_plainly(folder.path(), &args, &[("LANEWAY_NODE_SETTLE", "100ms")]).await
+    };
+    let (api, _engine) = (start("api").await, start("engine").await);
+    owned(&api, &[("api", 0), ("engine", PARTITIONS)]).await;
+    send(&api).await;
+    all_ran_in_order(&api, folder.path()).await;
+    let done = on(&api, &["job", "submit", "orders", "7", "--key", "ann", "--wait", "-o", "json"]).good();
+    assert!(done.contains(r#""status": "done""#), "{done}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

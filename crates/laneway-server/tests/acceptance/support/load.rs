@@ -32,6 +32,8 @@ struct Shared {
     acknowledged: AtomicU64,
     /// Odd while the store takes what it will lose.
     phase: AtomicU64,
+    /// How often a node refused one and the same event, or was not there, at most.
+    refusals_max: AtomicU64,
 }
 
 struct Acknowledged {
@@ -46,6 +48,7 @@ impl Load {
             sends: AtomicBool::new(true),
             acknowledged: AtomicU64::new(0),
             phase: AtomicU64::new(0),
+            refusals_max: AtomicU64::new(0),
         });
         let clients = (0..CLIENTS)
             .map(|client| seam::spawn(Arc::clone(&shared).send(nodes.to_vec(), client)))
@@ -92,6 +95,11 @@ impl Load {
         self.shared.phase.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// How often one and the same event was refused, at most.
+    pub(crate) fn refusals_max(&self) -> u64 {
+        self.shared.refusals_max.load(Ordering::Relaxed)
+    }
+
     /// Ends it. What the store must still have, and what it may have lost.
     pub(crate) async fn end(self) -> (Vec<Receipt>, Vec<Receipt>) {
         self.shared.sends.store(false, Ordering::Relaxed);
@@ -116,11 +124,13 @@ impl Shared {
             // Three appends, and then a job whose end is waited for: so clients are never far ahead of the handlers.
             let path = if number % 4 == 3 { "/v1/streams/orders/jobs" } else { "/v1/streams/orders/events" };
             // One node after the other is tried; the name of the event makes it one, however often it is sent.
+            let refusals = AtomicU64::new(0);
             let acknowledged = seam::until("an event is acknowledged", || {
                 turn += 1;
-                self.try_send(nodes[turn % nodes.len()].clone(), path, &event)
+                self.try_send(nodes[turn % nodes.len()].clone(), path, &event, &refusals)
             });
             sent.push(acknowledged.await);
+            self.refusals_max.fetch_max(refusals.load(Ordering::Relaxed), Ordering::Relaxed);
             self.acknowledged.fetch_add(1, Ordering::Relaxed);
             if !self.sends.load(Ordering::Relaxed) {
                 break;
@@ -129,10 +139,21 @@ impl Shared {
         sent
     }
 
-    async fn try_send(&self, http: Http, path: &str, event: &Value) -> Option<Acknowledged> {
+    async fn try_send(
+        &self,
+        http: Http,
+        path: &str,
+        event: &Value,
+        refusals: &AtomicU64,
+    ) -> Option<Acknowledged> {
         let before = self.phase.load(Ordering::SeqCst);
         let prefer = [(HeaderName::from_static("prefer"), "wait=1")];
-        let said = seam::in_time(http.try_call(Method::POST, path, &prefer, Some(event))).await??;
+        let said = seam::in_time(http.try_call(Method::POST, path, &prefer, Some(event))).await?;
+        // A job that has not ended within its wait is no refusal.
+        if said.as_ref().is_none_or(|said| !(200..300).contains(&said.status)) {
+            refusals.fetch_add(1, Ordering::Relaxed);
+        }
+        let said = said?;
         let is_kept = before.is_multiple_of(2) && self.phase.load(Ordering::SeqCst) == before;
         let key = event["key"].as_str().unwrap();
         let receipt = match said.status {
