@@ -39,9 +39,10 @@ fn object(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
 
-/// A text of the description on one line, as a cell of a table has it.
+/// A text of the description on one line, as a cell of a table has it, without the example that may follow.
 fn line(value: &Value) -> String {
-    value.as_str().unwrap_or_default().replace('\n', " ").replace('|', "\\|")
+    let text = value.as_str().unwrap_or_default().split("```").next().unwrap_or_default();
+    text.trim().replace('\n', " ").replace('|', "\\|")
 }
 
 fn section(method: &str, path: &str, call: &Value) -> String {

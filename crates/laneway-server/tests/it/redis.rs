@@ -129,7 +129,7 @@ async fn a_store_moves_to_redis_and_back_with_ids_and_jobs() {
     call(&program, "POST", "/v1/processors/charge/settle", settled).await;
     append(&program).await;
     let before = call(&program, "GET", &path, Value::Null).await;
-    let daily = json!({"stream": "orders", "key": "ann", "cron": "0 4 * * *", "timezone": "Europe/Berlin"});
+    let daily = json!({"stream": "orders", "key": "ann", "cron": "0 4 * * *", "zone": "Europe/Berlin"});
     call(&program, "PUT", "/v1/schedules/daily", daily).await;
     let schedule = call(&program, "GET", "/v1/schedules/daily", Value::Null).await;
     program.stop().await;

@@ -164,7 +164,7 @@ async fn state_of(store: &impl Store, engine: &Engine, stream: &str, lane: &str)
     let seat = Seat { shard, processor: info.processors.first().ok_or("no processor")?.id };
     let select = LaneSelect::Names(vec![LaneName::Key(key)]);
     let views = store
-        .lanes(Lanes { seat, select, siding: 0, states: false })
+        .lanes(Lanes { seat, select, siding: 0, states: true })
         .await
         .map_err(|error| error.to_string())?;
     let state = views.into_iter().next().and_then(|view| view.state);
