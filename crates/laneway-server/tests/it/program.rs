@@ -20,6 +20,8 @@ pub(crate) struct Program {
     lines: Arc<Mutex<Vec<String>>>,
     count: watch::Receiver<usize>,
     errors: Arc<Mutex<String>>,
+    /// Closed when everything on stderr was read.
+    errors_end: watch::Receiver<()>,
     address: String,
     /// What it must never say on stderr.
     secrets: Vec<String>,
@@ -28,6 +30,8 @@ pub(crate) struct Program {
 /// A secret that every program is given in every way there is, and never repeats.
 const CANARY: &str = "canary-4f1c9a7be2d84c0f9e6b3a51d7c2e8f0b5a69d31";
 
+/// Lines of a program that are shown when its test fails.
+const LAST_LINES: usize = 40;
 /// Programs whose stderr was searched for it.
 static SEARCHED: AtomicUsize = AtomicUsize::new(0);
 
@@ -205,7 +209,7 @@ impl Program {
         let mut child = command.spawn().unwrap();
         let (stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         let (lines, errors) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(String::new())));
-        let (told, count) = watch::channel(0);
+        let ((told, count), (keeps_open, errors_end)) = (watch::channel(0), watch::channel(()));
         let (sink, error_sink) = (Arc::clone(&lines), Arc::clone(&errors));
         seam::beside(move || {
             for line in BufReader::new(stdout).lines() {
@@ -218,8 +222,17 @@ impl Program {
             while let Ok(read @ 1..) = stderr.read(&mut piece) {
                 error_sink.lock().push_str(&String::from_utf8_lossy(&piece[..read]));
             }
+            drop(keeps_open);
         });
-        Self { child, lines, count, errors, address: String::new(), secrets: vec![CANARY.to_owned()] }
+        Self {
+            child,
+            lines,
+            count,
+            errors,
+            errors_end,
+            address: String::new(),
+            secrets: vec![CANARY.to_owned()],
+        }
     }
 
     /// Where it listens.
@@ -272,9 +285,13 @@ impl Program {
 
     /// Its end.
     pub(crate) async fn ended(&mut self) -> ExitStatus {
-        let mut count = self.count.clone();
-        // Its stdout ends with it.
-        seam::guarded("the end of the program", async { while count.changed().await.is_ok() {} }).await;
+        let (mut count, mut errors_end) = (self.count.clone(), self.errors_end.clone());
+        // Both end with it, and have been read when they do.
+        let ends = async {
+            while count.changed().await.is_ok() {}
+            while errors_end.changed().await.is_ok() {}
+        };
+        seam::guarded("the end of the program", ends).await;
         self.child.wait().unwrap()
     }
 
@@ -288,13 +305,20 @@ impl Program {
 }
 
 impl Drop for Program {
-    #[expect(clippy::print_stdout, reason = "how much was searched for secrets is part of the result")]
+    #[expect(
+        clippy::print_stdout,
+        reason = "what it said when its test failed, or how much was searched for secrets"
+    )]
     fn drop(&mut self) {
         // One that has ended already cannot be killed again.
         drop(self.child.kill());
         drop(self.child.wait());
         let errors = self.errors();
-        if !std::thread::panicking() {
+        if std::thread::panicking() {
+            let last: Vec<&str> = errors.lines().rev().take(LAST_LINES).collect();
+            println!("what {} said last:", self.address);
+            last.iter().rev().for_each(|line| println!("    {line}"));
+        } else {
             let told = self.secrets.iter().find(|secret| errors.contains(secret.as_str()));
             assert!(told.is_none(), "a secret was told on stderr: {errors}");
             let searched = SEARCHED.fetch_add(1, Ordering::Relaxed) + 1;
