@@ -48,7 +48,7 @@ impl Wish {
         if self.path.ends_with("events") {
             return Some(Receipt::read(&self.key, &said.body["events"][0]));
         }
-        Some(Receipt::of_job(&said.body))
+        Some(Receipt::of_job(&self.key, &said.body))
     }
 }
 

@@ -86,10 +86,12 @@ impl Receipt {
         Self { reference, key: key.to_owned(), seq: told["seq"].as_u64().unwrap() }
     }
 
-    /// A job that is done: its result is how many of its lane are settled, so what is settled twice counts twice.
-    pub(crate) fn of_job(job: &Value) -> Self {
-        let [reference, key] = ["ref", "key"].map(|field| job[field].as_str().unwrap().to_owned());
-        Self { reference, key, seq: job["result"].as_u64().unwrap_or_else(|| panic!("{job}")) }
+    /// A job of this lane that is done: its result is how many of its lane are settled, so what is settled twice counts
+    /// twice. It does not name its lane where its event was lost by the store since.
+    pub(crate) fn of_job(key: &str, job: &Value) -> Self {
+        let reference = job["ref"].as_str().unwrap_or_else(|| panic!("{job}")).to_owned();
+        let seq = job["result"].as_u64().unwrap_or_else(|| panic!("{job}"));
+        Self { reference, key: key.to_owned(), seq }
     }
 }
 

@@ -158,7 +158,7 @@ impl Shared {
         let key = event["key"].as_str().unwrap();
         let receipt = match said.status {
             201 => Receipt::read(key, &said.body["events"][0]),
-            200 => Receipt::of_job(&said.body),
+            200 => Receipt::of_job(key, &said.body),
             _ => return None,
         };
         Some(Acknowledged { receipt, is_kept })

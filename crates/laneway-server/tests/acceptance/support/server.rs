@@ -166,7 +166,7 @@ pub(crate) async fn finish(http: &Http, keys: impl IntoIterator<Item = String>) 
     for job in jobs {
         let job = seam::guarded("the last job of a lane", job).await.unwrap();
         assert_eq!(job["status"], "done", "{job}");
-        last.push(Receipt::of_job(&job));
+        last.push(Receipt::of_job(job["key"].as_str().unwrap(), &job));
     }
     last
 }
