@@ -17,6 +17,8 @@ mod nearest;
 mod node;
 mod output;
 mod preflight;
+#[cfg(test)]
+mod reference;
 mod reload;
 mod seam;
 mod serve;

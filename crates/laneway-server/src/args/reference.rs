@@ -1,13 +1,12 @@
 //! `docs/reference/cli.md` against the program's own definition of its commands.
 //!
 //! The head of the page is written by hand; everything behind the heading `## Commands` is what this file makes of the
-//! definition. To renew it: `LANEWAY_WRITE_REFERENCE=1 cargo test -p laneway-server reference`.
+//! definition.
 
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
 use super::Args;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/cli.md");
 const HEADING: &str = "## Commands\n";
 
 /// All commands, in the order of the help.
@@ -79,15 +78,5 @@ fn row(arg: &Arg) -> String {
 
 #[test]
 fn the_reference_of_commands_is_what_the_program_knows() {
-    let page = std::fs::read_to_string(PAGE).unwrap();
-    let (head, written) = page.split_once(HEADING).expect("the page has the heading");
-    let made = reference();
-    if std::env::var_os("LANEWAY_WRITE_REFERENCE").is_some() {
-        std::fs::write(PAGE, format!("{head}{HEADING}{made}")).unwrap();
-        return;
-    }
-    for (written, made) in written.lines().zip(made.lines()) {
-        assert_eq!(written, made, "docs/reference/cli.md is not what the program knows");
-    }
-    assert_eq!(written.lines().count(), made.lines().count(), "docs/reference/cli.md");
+    crate::reference::compare("cli.md", HEADING, &reference());
 }

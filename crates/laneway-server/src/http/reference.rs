@@ -1,14 +1,13 @@
 //! `docs/reference/http.md` against the description of the API.
 //!
 //! The head of the page is written by hand; everything behind the heading `## Calls` is what this file makes of the
-//! description. To renew it: `LANEWAY_WRITE_REFERENCE=1 cargo test -p laneway-server reference`.
+//! description.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/http.md");
 const HEADING: &str = "## Calls\n";
 /// What every call may answer; the head of the page tells it once.
 const GENERAL: [&str; 8] = ["401", "403", "408", "414", "415", "431", "500", "503"];
@@ -132,12 +131,5 @@ fn type_of(schema: &Value) -> String {
 
 #[test]
 fn the_reference_of_calls_is_what_the_server_describes() {
-    let page = std::fs::read_to_string(PAGE).unwrap();
-    let (head, written) = page.split_once(HEADING).expect("the page has the heading");
-    let made = reference();
-    if std::env::var_os("LANEWAY_WRITE_REFERENCE").is_some() {
-        std::fs::write(PAGE, format!("{head}{HEADING}{made}")).unwrap();
-        return;
-    }
-    assert!(written == made, "docs/reference/http.md is old: run the test with LANEWAY_WRITE_REFERENCE=1");
+    crate::reference::compare("http.md", HEADING, &reference());
 }
