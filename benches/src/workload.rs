@@ -53,7 +53,7 @@ pub(crate) fn key(number: u32) -> Result<Key, Failure> {
     for (at, byte) in text[4..].iter_mut().enumerate() {
         *byte = HEX[(number >> (28 - 4 * at)) as usize & 0xf];
     }
-    Ok(Key::new(Bytes::copy_from_slice(&text))?)
+    Ok(Key::copied(&text)?)
 }
 
 /// Random bytes that share one allocation per sender.

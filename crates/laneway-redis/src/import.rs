@@ -90,12 +90,12 @@ fn shard_call(rows: &Rows) -> Result<Arg> {
         Rows::Tails(tails) => {
             let rows = tails
                 .iter()
-                .map(|found| parts![found.key.bytes().clone(), rows::tail_row(&found.tail), found.tail.id]);
+                .map(|found| parts![found.key.to_bytes(), rows::tail_row(&found.tail), found.tail.id]);
             piece_call("tails", Arg::list(rows))
         }
         Rows::Objects(objects) => {
             let rows = objects.iter().map(|found| {
-                parts![found.key.bytes().clone(), rows::object_row(found.version, found.value.as_ref())]
+                parts![found.key.to_bytes(), rows::object_row(found.version, found.value.as_ref())]
             });
             piece_call("objects", Arg::list(rows))
         }
@@ -154,7 +154,7 @@ fn event_arg(found: &Event) -> Arg {
     parts![
         found.id,
         event::write(found),
-        found.key.as_ref().map(|key| key.bytes().clone()),
+        found.key.as_ref().map(|key| key.to_bytes()),
         tail,
         found.priority
     ]
@@ -175,7 +175,7 @@ fn seat_call(rows: &Rows) -> Result<Arg> {
         }
         Rows::States(states) => {
             let rows =
-                states.iter().map(|(key, value)| parts![key.bytes().clone(), rows::versioned_row(value)]);
+                states.iter().map(|(key, value)| parts![key.to_bytes(), rows::versioned_row(value)]);
             piece_call("states", Arg::list(rows))
         }
         Rows::Endings(endings) => {

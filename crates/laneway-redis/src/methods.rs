@@ -295,7 +295,7 @@ fn commit_call(commit: &Commit) -> Result<Arg> {
         last: commit.passed.last().unwrap_or_default(),
         endings: Arg::list(commit.endings.iter().map(|ending| parts![ending.id, wire::store(ending)])),
         lanes: Arg::List(lanes),
-        states: Arg::list(commit.states.iter().map(|state| parts![state.key.bytes().clone(), state.value.clone()])),
+        states: Arg::list(commit.states.iter().map(|state| parts![state.key.to_bytes(), state.value.clone()])),
         dead: Arg::list(commit.dead.iter().map(|dead| parts![dead.event.id, rows::dead_rest(dead)])),
         revived: Arg::list(commit.revived.iter().copied()),
         emits: Arg::list(commit.emits.iter().map(wire::store)),

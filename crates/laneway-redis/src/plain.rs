@@ -44,7 +44,7 @@ pub(crate) fn call(drafts: &[Draft]) -> [(&'static str, Arg); 3] {
     for draft in drafts {
         let Some(key) = &draft.key else { continue };
         let lane = *places.entry(key.bytes()).or_insert_with(|| {
-            keys.push(key.bytes().clone());
+            keys.push(key.to_bytes());
             keys.len()
         });
         lanes.push(lane);

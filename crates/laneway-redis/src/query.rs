@@ -57,7 +57,7 @@ impl RedisStore {
                 })?))
             }
             Query::States(seat, after, limit) => {
-                let after = after.map(|key| key.bytes().clone());
+                let after = after.map(|key| key.to_bytes());
                 let rows = self.of_seat(seat, call("states", after, limit)).await?;
                 Ok(Rows::States(rows.each(|row| Ok((row.key()?, rows::versioned(row.bytes()?)?)))?))
             }
@@ -76,13 +76,13 @@ impl RedisStore {
     async fn list_shard(&self, query: Query) -> Result<Rows> {
         Ok(match query {
             Query::Lane(shard, key) => {
-                let mut answer = self.of_shard(shard, call("lane", key.bytes().clone(), 1)).await?;
+                let mut answer = self.of_shard(shard, call("lane", key.to_bytes(), 1)).await?;
                 let found = answer.optional_list()?;
                 let tail = found.map(|mut found| rows::tail(&found.bytes()?, found.optional()?));
                 Rows::Lane(tail.transpose()?)
             }
             Query::Tails(shard, after, limit) => {
-                let after = after.map(|key| key.bytes().clone());
+                let after = after.map(|key| key.to_bytes());
                 let rows = self.of_shard(shard, call("tails", after, limit)).await?.list()?;
                 Rows::Tails(rows.each(|rows| {
                     let mut row = rows.list()?;
@@ -110,7 +110,7 @@ impl RedisStore {
                 Rows::Events(rows.each(|row| event::read(row.id()?, row.bytes()?))?)
             }
             Query::Objects(shard, after, limit) => {
-                let after = after.map(|key| key.bytes().clone());
+                let after = after.map(|key| key.to_bytes());
                 let rows = self.of_shard(shard, call("objects", after, limit)).await?.list()?;
                 Rows::Objects(rows.each(|row| {
                     let key = row.key()?;

@@ -30,7 +30,7 @@ pub(crate) fn draft_arg(draft: &Draft, number: Option<u64>) -> Arg {
     });
     let dedup = draft.dedup.as_ref().map(|dedup| parts![dedup.id.clone(), dedup.body, dedup.window]);
     let mut parts = vec![
-        Arg::from(draft.key.as_ref().map(|key| key.bytes().clone())),
+        Arg::from(draft.key.as_ref().map(|key| key.to_bytes())),
         event::body(&draft.kind, &draft.headers, &draft.data).into(),
         draft.generation.map(eight_bytes).into(),
         Some(draft.incarnation).filter(|incarnation| *incarnation > 0).map(eight_bytes).into(),

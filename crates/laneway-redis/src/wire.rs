@@ -130,10 +130,14 @@ impl Wire for bool {
     }
 }
 
+fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    u32::try_from(bytes.len()).expect("limits keep every value far below 4 GiB").put(out);
+    out.extend_from_slice(bytes);
+}
+
 impl Wire for Bytes {
     fn put(&self, out: &mut Vec<u8>) {
-        u32::try_from(self.len()).expect("limits keep every value far below 4 GiB").put(out);
-        out.extend_from_slice(self);
+        put_bytes(self, out);
     }
     fn take(from: &mut From) -> Result<Self, Malformed> {
         let len = usize::try_from(u32::take(from)?).map_err(|_| Malformed)?;
@@ -164,7 +168,7 @@ impl Wire for Duration {
 
 impl Wire for Key {
     fn put(&self, out: &mut Vec<u8>) {
-        self.bytes().put(out);
+        put_bytes(self.bytes(), out);
     }
     fn take(from: &mut From) -> Result<Self, Malformed> {
         Self::new(Bytes::take(from)?).map_err(|_| Malformed)

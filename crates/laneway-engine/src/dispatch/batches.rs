@@ -61,7 +61,7 @@ impl Seat {
     /// Whether a batch over lanes waits for more of them.
     pub(super) fn waits_for_lanes(&mut self, now: Now) -> bool {
         let Some((Batch::Lanes { .. }, max, within)) = self.batch_wait() else { return false };
-        let ready = self.granted.len() + self.book.ready();
+        let ready = self.ready();
         let since = *self.lanes_since.get_or_insert(now.steady);
         if ready == 0 || ready >= max || now.steady >= since.after(within) {
             self.lanes_since = None;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use laneway_core::{Documents, Seat, Shard, Store, Wakeups};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc};
 use tracing::Instrument;
 
 use super::seat::{Finished, RunNo};
@@ -48,19 +48,45 @@ pub(crate) struct Ground {
     pub(crate) grace: Duration,
 }
 
+/// A place for a run, given back when it is dropped.
+pub(crate) struct Place {
+    ground: Arc<Ground>,
+    used_up: bool,
+}
+
+impl Place {
+    /// One that was taken out of the ground's places.
+    pub(crate) fn taken(ground: &Arc<Ground>) -> Self {
+        Self { ground: Arc::clone(ground), used_up: false }
+    }
+
+    /// It was for this one run.
+    fn use_up(mut self) {
+        self.used_up = true;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.used_up {
+            self.ground.places.add_permits(1);
+        }
+    }
+}
+
 /// Where a seat learns of runs that are over.
 pub(crate) type Finisher = mpsc::UnboundedSender<(RunNo, Finished)>;
 
 /// A run as something to be carried out. Its end reaches the seat whatever happens.
 pub(crate) fn carrying(
-    ground: Arc<Ground>,
+    place: Place,
     seat: Seat,
     run: NewRun,
-    place: OwnedSemaphorePermit,
     finisher: Finisher,
     now: Now,
 ) -> Carrying {
     let NewRun { number, lanes, events, cancel } = run;
+    let ground = &place.ground;
     let timeout = timeout_of(&events, ground.timeout);
     let deadline = timeout.map(|timeout| now.steady.after(timeout));
     let shard = seat.shard;
@@ -76,14 +102,15 @@ pub(crate) fn carrying(
     };
     let span = processing(&run);
     let work = async move {
-        let finished = match contained("run", carry_out(&ground, shard, &events, run)).await {
+        let ground = &place.ground;
+        let finished = match contained("run", carry_out(ground, shard, &events, run)).await {
             Ok(finished) => finished,
             Err(fault) => faulty(&ground.env, &events, &fault),
         };
         // The seat may be gone: then nobody wants to know.
         drop(finisher.send((number, finished)));
         if ground.demand.is_some() {
-            place.forget();
+            place.use_up();
         }
     };
     if span.is_none() { work.boxed() } else { work.instrument(span).boxed() }

@@ -15,7 +15,7 @@ use laneway_core::store::{Committed, Page, Promoted};
 use laneway_core::{Due, Fence, Incarnation, LaneName, Result, Steady, StoreError, Topic};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
-use super::carry::{Ground, carrying};
+use super::carry::{Ground, Place, carrying};
 use super::fetch::{Loaded, Wish};
 use super::intake::Views;
 use super::seat::{Finished, RunNo, Seat};
@@ -129,9 +129,9 @@ struct Loop {
     lanes_due_at: Option<Steady>,
     /// A read failed: not before then.
     read_after: Steady,
-    /// A place for the next run. Seats that wait for one are served in turn: one that let its place go again would only
+    /// Places for the next runs. Seats that wait for one are served in turn: one that let its place go again would only
     /// hand it round.
-    place: Option<OwnedSemaphorePermit>,
+    places: usize,
     asking_place: Option<BoxFuture<'static, OwnedSemaphorePermit>>,
     /// An accused lane runs, or is about to.
     alone: Option<OwnedSemaphorePermit>,
@@ -186,7 +186,7 @@ pub(crate) async fn run(
         promote_at: None,
         lanes_due_at: Some(now.steady),
         read_after: now.steady,
-        place: None,
+        places: 0,
         asking_place: None,
         alone: None,
         asking_alone: None,
@@ -198,6 +198,7 @@ pub(crate) async fn run(
 impl Drop for Loop {
     /// However the loop ends, also by a fault of its own: its runs cannot settle any more.
     fn drop(&mut self) {
+        self.give_places_back();
         self.seat.stop_all();
         self.ground.meters.leave();
     }
@@ -336,19 +337,46 @@ impl Loop {
     }
 
     fn take_runs(&mut self, now: Now, runs: &mut Vec<Carrying>) {
-        let mut place = self.place.take();
         if let Some(demand) = &self.ground.demand {
             self.seat.offer_events(demand.events());
         }
         while self.seat.can_start(now) {
-            let free = place.take().or_else(|| Arc::clone(&self.ground.places).try_acquire_owned().ok());
-            let Some(free) = free else { return self.ask_place() };
+            if !self.has_place() {
+                return self.ask_place();
+            }
             let Some(run) = self.seat.start_run(now) else { break };
-            let (ground, finisher) = (Arc::clone(&self.ground), self.finisher.clone());
-            runs.push(carrying(ground, self.seat.id(), run, free, finisher, now));
+            self.places -= 1;
+            let place = Place::taken(&self.ground);
+            runs.push(carrying(place, self.seat.id(), run, self.finisher.clone(), now));
         }
         // A place that is kept for nobody would be missed by another seat.
         self.asking_place = None;
+        self.give_places_back();
+    }
+
+    /// Whether there is a place for a run. Takes as many at once as heads may start: all seats count in one number.
+    fn has_place(&mut self) -> bool {
+        if self.places == 0 {
+            let free = &self.ground.places;
+            // What workers ask for is one lane each.
+            let wanted = if self.ground.demand.is_some() { 1 } else { self.seat.ready().max(1) };
+            let wanted = wanted.min(free.available_permits());
+            // Another seat may have taken some meanwhile.
+            for count in [wanted, 1] {
+                if let Ok(count) = u32::try_from(count)
+                    && let Ok(taken) = free.try_acquire_many(count)
+                {
+                    taken.forget();
+                    self.places = count as usize;
+                    break;
+                }
+            }
+        }
+        self.places > 0
+    }
+
+    fn give_places_back(&mut self) {
+        self.ground.places.add_permits(std::mem::take(&mut self.places));
     }
 
     fn ask_place(&mut self) {
@@ -390,7 +418,10 @@ impl Loop {
             promoted = answer(&mut self.promoting) => self.on_promoted(promoted),
             counted = answer(&mut self.counting) => self.on_counted(counted),
             checked = answer(&mut self.checking) => self.on_checked(checked)?,
-            place = answer(&mut self.asking_place) => self.place = Some(place),
+            place = answer(&mut self.asking_place) => {
+                place.forget();
+                self.places += 1;
+            }
             permit = answer(&mut self.asking_alone) => {
                 self.alone = Some(permit);
                 self.seat.run_alone(self.ground.env.now());

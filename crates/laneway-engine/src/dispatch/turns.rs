@@ -34,6 +34,11 @@ impl Seat {
         self.may_start() && (!self.granted.is_empty() || self.book.can_start()) && !waits
     }
 
+    /// How many heads may start, as far as nothing else holds them back.
+    pub(crate) fn ready(&self) -> usize {
+        self.granted.len() + self.book.ready()
+    }
+
     fn may_start(&self) -> bool {
         self.status == SeatStatus::Run && !self.is_draining() && !self.gathering.is_enough()
     }

@@ -484,8 +484,9 @@ impl Engine {
             workers: Arc::clone(&workers),
             places: Arc::clone(&places),
             alone: Arc::clone(&self.alone),
-            stream: Arc::clone(&stream),
-            processor: Arc::clone(&name),
+            // Texts of its own: every run shares them, and seats run on different threads.
+            stream: Arc::from(&*stream),
+            processor: Arc::from(&*name),
             timeout,
             meters: Meters::new(&stream, &name, partition),
             nearby: self.nearby.clone(),

@@ -100,7 +100,8 @@ impl Workers {
         let now = self.env.steady();
         if now.since(began) > BRISK {
             self.brisk.store(0, Ordering::Relaxed);
-        } else {
+        } else if self.brisk.load(Ordering::Relaxed) < BRISK_IN_A_ROW {
+            // No further: all threads would write to it, for every run.
             self.brisk.fetch_add(1, Ordering::Relaxed);
         }
         now

@@ -421,7 +421,7 @@ impl ListJobs {
         let mut said = Writer::new(VERSION);
         let texts = [
             self.stream.as_ref().map(|stream| Bytes::from(stream.clone())),
-            self.key.as_ref().map(|key| key.bytes().clone()),
+            self.key.as_ref().map(|key| key.to_bytes()),
             self.kind.as_ref().map(|kind| Bytes::from(kind.clone())),
             self.batch.as_ref().map(|batch| Bytes::from(batch.to_string())),
         ];

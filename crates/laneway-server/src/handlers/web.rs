@@ -201,7 +201,7 @@ impl Inner {
             // A header cannot carry every byte, and one that only looks the same would be another key.
             let is_plain = key.bytes().iter().all(u8::is_ascii_graphic);
             request = if is_plain {
-                request.header("laneway-key", key.bytes().as_ref())
+                request.header("laneway-key", key.bytes())
             } else {
                 request.header("laneway-key-b64", STANDARD.encode(key.bytes()))
             };

@@ -16,7 +16,7 @@ const DEDUP_WINDOW: Duration = Duration::from_secs(24 * 3_600);
 
 /// The draft of a record, with nothing else asked for.
 pub(crate) fn draft_of<T: Record>(record: &T) -> Result<Draft, SendError> {
-    let key = record.key().map(|key| Key::new(Bytes::copy_from_slice(&key))).transpose()?;
+    let key = record.key().map(|key| Key::copied(&key)).transpose()?;
     let mut draft = Draft::new(key, Kind::new(T::KIND)?, format::encode("the record", record)?);
     draft.generation = record.generation();
     draft.incarnation = record.incarnation();

@@ -4,7 +4,6 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use laneway_core::{Key, Mode, Refusal};
 use laneway_engine::log::{AppendError, Appending};
 use serde::de::DeserializeOwned;
@@ -215,7 +214,7 @@ impl<T: Record> Stream<T> {
 
 /// The key that a field names.
 pub(crate) fn key_of(field: &impl KeyField) -> Result<Key, Refusal> {
-    Key::new(Bytes::copy_from_slice(&field.key().unwrap_or_default()))
+    Key::copied(&field.key().unwrap_or_default())
 }
 
 impl<T> std::fmt::Debug for Stream<T> {

@@ -328,7 +328,7 @@ fn decode(tag: Tag, body: &Bytes, range: Range<usize>) -> Result<Record, Malform
         Tag::RemoveSeat => Record::RemoveSeat(read_seat(&mut from)?),
         Tag::Tail => {
             let shard = read_shard(&mut from)?;
-            let key = Key::new(from.bytes()?).map_err(|_| Malformed)?;
+            let key = from.key()?;
             Record::Tail(shard, key, tails::decode_parts(&mut from)?)
         }
     };

@@ -26,7 +26,7 @@ use crate::machine::codec::{Decoder, Encoder, Malformed};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TailKey {
     shard: Shard,
-    key: Arc<[u8]>,
+    key: Key,
 }
 
 #[derive(Hash)]
@@ -37,11 +37,15 @@ struct BorrowedKey<'a> {
 
 impl Equivalent<TailKey> for BorrowedKey<'_> {
     fn equivalent(&self, other: &TailKey) -> bool {
-        self.shard == other.shard && *self.key == *other.key
+        self.shard == other.shard && self.key == other.key.bytes()
     }
 }
 
 impl TailKey {
+    fn new(shard: Shard, key: &Key) -> Self {
+        Self { shard, key: key.detached() }
+    }
+
     fn encode(shard: Shard, key: &[u8]) -> Vec<u8> {
         let mut bytes = shard_prefix(shard).to_vec();
         bytes.extend_from_slice(key);
@@ -50,7 +54,7 @@ impl TailKey {
 
     /// The key in the index.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        Self::encode(self.shard, &self.key)
+        Self::encode(self.shard, self.key.bytes())
     }
 }
 
@@ -134,7 +138,7 @@ impl Tails {
             return;
         }
         let known = self.old.get_key_value(&borrowed).map(|(known, _)| known.clone());
-        let owned = known.unwrap_or_else(|| TailKey { shard, key: key.as_ref().into() });
+        let owned = known.unwrap_or_else(|| TailKey::new(shard, key));
         self.changed.push(owned.clone());
         self.live.insert(owned, Slot { tail: Some(tail), changed });
     }
@@ -223,10 +227,10 @@ impl Tails {
         let last = found.keys().next_back().cloned().filter(|_| found.len() == limit);
         let newer = self.old.iter().chain(&self.live).filter(|(key, _)| {
             key.shard == shard
-                && after.is_none_or(|after| *key.key > *after)
-                && last.as_ref().is_none_or(|last| *key.key <= last[..])
+                && after.is_none_or(|after| key.key.bytes() > after)
+                && last.as_ref().is_none_or(|last| *key.key.bytes() <= last[..])
         });
-        found.extend(newer.filter_map(|(key, slot)| Some((key.key.to_vec(), slot.tail?))));
+        found.extend(newer.filter_map(|(key, slot)| Some((key.key.bytes().to_vec(), slot.tail?))));
         let named = found.into_iter().take(limit).map(|(key, tail)| Ok((Key::new(key)?, tail)));
         named.collect()
     }
@@ -245,7 +249,7 @@ impl Missing {
     pub(crate) fn look_up(&self) -> Result<Vec<(TailKey, Option<Tail>)>> {
         let read = self.keys.iter().map(|key| {
             let tail = read_tail(&self.index, self.shard, key.as_ref())?;
-            Ok((TailKey { shard: self.shard, key: key.as_ref().into() }, tail))
+            Ok((TailKey::new(self.shard, key), tail))
         });
         read.collect()
     }

@@ -1,5 +1,6 @@
 //! The primitives: an encoder over a growing buffer and a decoder that never panics.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -156,15 +157,15 @@ impl Decoder {
     }
 
     pub(crate) fn bytes(&mut self) -> Result<Bytes, Malformed> {
+        self.part().map(Bytes::from)
+    }
+
+    /// The bytes that follow their length.
+    fn part(&mut self) -> Result<Part<'_>, Malformed> {
         let len = self.len()?;
-        // Every slice counts in the buffer that many readers share: none for what is empty.
-        if len == 0 {
-            return Ok(Bytes::new());
-        }
-        let end = self.at.checked_add(len).filter(|end| *end <= self.bytes.len()).ok_or(Malformed)?;
-        let slice = self.bytes.slice(self.at..end);
-        self.at = end;
-        Ok(slice)
+        let start = self.at;
+        self.skip(len)?;
+        Ok(Part { buffer: &self.bytes, place: start..self.at })
     }
 
     pub(crate) fn flag(&mut self) -> Result<bool, Malformed> {
@@ -205,7 +206,7 @@ impl Decoder {
     }
 
     pub(crate) fn key(&mut self) -> Result<Key, Malformed> {
-        Key::new(self.bytes()?).map_err(|_| Malformed)
+        Key::new(self.part()?).map_err(|_| Malformed)
     }
 
     pub(crate) fn text(&mut self) -> Result<String, Malformed> {
@@ -221,6 +222,25 @@ impl Decoder {
     /// Nothing may be left over.
     pub(crate) fn finish(self) -> Result<(), Malformed> {
         if self.is_empty() { Ok(()) } else { Err(Malformed) }
+    }
+}
+
+/// A part of a buffer that many readers share. Every slice of it is counted there, so none is made for what is empty or
+/// is copied.
+struct Part<'a> {
+    buffer: &'a Bytes,
+    place: Range<usize>,
+}
+
+impl AsRef<[u8]> for Part<'_> {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer[self.place.clone()]
+    }
+}
+
+impl From<Part<'_>> for Bytes {
+    fn from(part: Part<'_>) -> Self {
+        if part.place.is_empty() { Self::new() } else { part.buffer.slice(part.place) }
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::{
-    Due, Event, EventId, Headers, JobId, JobMark, Key, Kind, ProcessorId, Seq, Steady, Timestamp,
+    Due, Event, EventId, Headers, JobId, JobMark, Kind, ProcessorId, Seq, Steady, Timestamp,
 };
 
 use super::{Decoder, Encoder, Malformed};
@@ -112,7 +112,7 @@ pub(crate) fn decode(from: &mut Decoder) -> Result<Event, Malformed> {
         (true, true) => return Err(Malformed),
     };
     let job = if has(JOB) { Some(decode_job(from)?) } else { None };
-    let key = if has(KEY) { Some(Key::new(from.bytes()?).map_err(|_| Malformed)?) } else { None };
+    let key = if has(KEY) { Some(from.key()?) } else { None };
     let kind = Kind::from_bytes(from.bytes()?).ok_or(Malformed)?;
     let headers = Headers::from_bytes(from.bytes()?).ok_or(Malformed)?;
     let data: Bytes = from.bytes()?;

@@ -430,7 +430,7 @@ mod tests {
             prop_assert_eq!(object_of(&object(shard, &key).into()).unwrap(), key.clone());
             prop_assert_eq!(token_of(&token(seat, TokenId(nonce))).unwrap(), TokenId(nonce));
             let outbox = Source::Outbox { shard, processor: seat.processor, incarnation: 3, adoptions: 4 };
-            for origin in [outbox, Source::Named(key.bytes().clone())] {
+            for origin in [outbox, Source::Named(key.to_bytes())] {
                 prop_assert_eq!(source_of(&source(shard, &origin).into()).unwrap(), origin);
             }
             prop_assert_eq!(dedup_of(&dedup_order(Timestamp(number), &row)).unwrap(), (Timestamp(number), row));
