@@ -77,11 +77,11 @@ impl Pipeline {
         inner.open && !inner.failed
     }
 
-    /// The open group was taken; answers whether it must be synced whatever the mode.
-    pub(super) fn taken(&self) -> bool {
+    /// Takes the open group, if there is one and it is still to be written; answers whether it must be synced whatever the mode.
+    pub(super) fn take(&self) -> Option<bool> {
         let mut inner = self.inner.lock();
-        inner.open = false;
-        std::mem::take(&mut inner.synced)
+        let taken = std::mem::take(&mut inner.open) && !inner.failed;
+        taken.then(|| std::mem::take(&mut inner.synced))
     }
 
     /// The group with this number is durable. Whoever learns it here finds it told everywhere else too.
@@ -178,7 +178,8 @@ mod tests {
             drop(entered);
             assert!(writer.join().unwrap(), "the write thread left before the group came");
         });
-        pipeline.taken();
+        assert_eq!(pipeline.take(), Some(false));
+        assert_eq!(pipeline.take(), None, "it was taken");
         assert!(!pipeline.wait_for_group(), "nobody can open another");
     }
 }

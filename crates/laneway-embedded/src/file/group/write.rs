@@ -5,13 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::file::log::{LogError, LogWriter, Position, Space, Stamp};
-use crate::file::state::Group;
+use crate::file::state::{FileState, Group};
 use crate::file::store::Shared;
 
 /// Writes groups.
 pub(crate) struct WriteThread {
     shared: Arc<Shared>,
     writer: LogWriter,
+}
+
+/// A group on its way to the disk.
+struct Taken {
+    group: Group,
+    /// It must be synced whatever the mode.
+    synced: bool,
 }
 
 impl WriteThread {
@@ -36,15 +43,10 @@ impl WriteThread {
 
     fn serve(mut self) -> Result<(), Arc<str>> {
         while self.shared.pipeline.wait_for_group() {
-            let (group, synced) = {
-                let mut state = self.shared.state.write();
-                // A call may have failed the store since: its group must not be written.
-                if self.shared.pipeline.has_failed() {
-                    return Ok(());
-                }
-                (state.take_group(), self.shared.pipeline.taken())
-            };
-            self.commit(group, synced)?;
+            let mut taken = self.take(&mut self.shared.state.write());
+            while let Some(next) = taken {
+                taken = self.commit(next)?;
+            }
         }
         if !self.shared.pipeline.has_failed()
             && let Err(error) = self.writer.close()
@@ -54,8 +56,15 @@ impl WriteThread {
         Ok(())
     }
 
-    /// Makes a group durable and lets its calls answer. An error means that the store must stop.
-    fn commit(&mut self, mut group: Group, synced: bool) -> Result<(), Arc<str>> {
+    /// Takes the open group. None, if there is none or a call has failed the store: its group must not be written.
+    fn take(&self, state: &mut FileState) -> Option<Taken> {
+        let synced = self.shared.pipeline.take()?;
+        Some(Taken { group: state.take_group(), synced })
+    }
+
+    /// Makes a group durable and lets its calls answer. Answers the group that was gathered meanwhile: the lock of the state
+    /// is had already, and this thread may wait long for it when the cores are busy. An error means that the store must stop.
+    fn commit(&mut self, Taken { mut group, synced }: Taken) -> Result<Option<Taken>, Arc<str>> {
         let done = Arc::clone(&group.done);
         let written = self.write(&mut group).and_then(|position| {
             if synced {
@@ -65,9 +74,9 @@ impl WriteThread {
         });
         match written {
             Ok(position) => {
-                self.publish(position, group);
+                let next = self.publish(position, group);
                 done.set(Ok(()));
-                Ok(())
+                Ok(next)
             }
             Err(error) => {
                 let cause: Arc<str> = error.to_string().into();
@@ -93,18 +102,18 @@ impl WriteThread {
         }
     }
 
-    fn publish(&mut self, position: Option<Position>, group: Group) {
+    fn publish(&mut self, position: Option<Position>, group: Group) -> Option<Taken> {
         let (bytes, number) = (group.frame.body_len() as u64, group.number);
         for space in [Space::Ordinary, Space::Reserve] {
             self.shared.pipeline.set_room(space, self.writer.room(space));
         }
-        let topics = {
+        let (topics, next) = {
             let mut state = self.shared.state.write();
             state.end = self.writer.end();
             if position.is_some() {
                 state.clock_mark = self.shared.clock.mark(group.now);
             }
-            state.publish(position, group)
+            (state.publish(position, group), self.take(&mut state))
         };
         let tell = || self.shared.durable.send_modify(|durable| durable.groups = number);
         self.shared.pipeline.written(number, tell);
@@ -113,5 +122,6 @@ impl WriteThread {
         if since >= self.shared.options.checkpoint_bytes {
             self.shared.checkpoint_due();
         }
+        next
     }
 }
