@@ -12,6 +12,8 @@ use crate::file::store::Shared;
 pub(crate) struct WriteThread {
     shared: Arc<Shared>,
     writer: LogWriter,
+    /// The group to be opened next, with the memory of one that is over.
+    spare: Group,
 }
 
 /// A group on its way to the disk.
@@ -23,7 +25,7 @@ struct Taken {
 
 impl WriteThread {
     pub(crate) fn new(shared: Arc<Shared>, writer: LogWriter) -> Self {
-        Self { shared, writer }
+        Self { shared, writer, spare: Group::default() }
     }
 
     /// Serves groups until there are no more, then ends the log in order.
@@ -43,7 +45,7 @@ impl WriteThread {
 
     fn serve(mut self) -> Result<(), Arc<str>> {
         while self.shared.pipeline.wait_for_group() {
-            let mut taken = self.take(&mut self.shared.state.write());
+            let mut taken = take(&self.shared, &mut self.shared.state.write(), &mut self.spare);
             while let Some(next) = taken {
                 taken = self.commit(next)?;
             }
@@ -54,12 +56,6 @@ impl WriteThread {
             tracing::warn!(%error, "log was not closed in order; the next start checks its end as after a crash");
         }
         Ok(())
-    }
-
-    /// Takes the open group. None, if there is none or a call has failed the store: its group must not be written.
-    fn take(&self, state: &mut FileState) -> Option<Taken> {
-        let synced = self.shared.pipeline.take()?;
-        Some(Taken { group: state.take_group(), synced })
     }
 
     /// Makes a group durable and lets its calls answer. Answers the group that was gathered meanwhile: the lock of the state
@@ -74,8 +70,9 @@ impl WriteThread {
         });
         match written {
             Ok(position) => {
-                let next = self.publish(position, group);
+                let next = self.publish(position, &mut group);
                 done.set(Ok(()));
+                self.spare = group.emptied();
                 Ok(next)
             }
             Err(error) => {
@@ -102,26 +99,34 @@ impl WriteThread {
         }
     }
 
-    fn publish(&mut self, position: Option<Position>, group: Group) -> Option<Taken> {
+    fn publish(&mut self, position: Option<Position>, group: &mut Group) -> Option<Taken> {
         let (bytes, number) = (group.frame.body_len() as u64, group.number);
         for space in [Space::Ordinary, Space::Reserve] {
             self.shared.pipeline.set_room(space, self.writer.room(space));
         }
-        let (topics, next) = {
+        let next = {
             let mut state = self.shared.state.write();
             state.end = self.writer.end();
             if position.is_some() {
                 state.clock_mark = self.shared.clock.mark(group.now);
             }
-            (state.publish(position, group), self.take(&mut state))
+            state.publish(position, group);
+            take(&self.shared, &mut state, &mut self.spare)
         };
         let tell = || self.shared.durable.send_modify(|durable| durable.groups = number);
         self.shared.pipeline.written(number, tell);
-        self.shared.wakeups.announce_all(&topics);
+        self.shared.wakeups.announce_all(&group.topics);
         let since = self.shared.log_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if since >= self.shared.options.checkpoint_bytes {
             self.shared.checkpoint_due();
         }
         next
     }
+}
+
+/// Takes the open group, and has the spare one opened next. None, if there is none or a call has failed the store: its group
+/// must not be written.
+fn take(shared: &Shared, state: &mut FileState, spare: &mut Group) -> Option<Taken> {
+    let synced = shared.pipeline.take()?;
+    Some(Taken { group: state.take_group(std::mem::take(spare)), synced })
 }

@@ -36,6 +36,16 @@ pub(crate) struct FrameContents {
     pub(crate) keep_until: Timestamp,
 }
 
+impl FrameContents {
+    /// Forgets everything and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        let Self { runs, ends, keep_until } = self;
+        runs.clear();
+        ends.clear();
+        *keep_until = Timestamp(0);
+    }
+}
+
 /// One shard in one segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShardContents {

@@ -28,6 +28,9 @@ use crate::file::log::{FrameBuffer, LogReader, Mark, Position};
 use crate::machine::codec::Stored;
 use crate::machine::{Now, SeatState, StoredEnd, jobs};
 
+/// For so many ends of jobs a group keeps its memory from one use to the next.
+const ENDS_KEPT: usize = 4_096;
+
 /// The state of the file store.
 #[derive(Debug)]
 pub(crate) struct FileState {
@@ -48,8 +51,6 @@ pub(crate) struct FileState {
     pub(super) group: Group,
     /// Number of the last group that was handed out to be written.
     taken: u64,
-    /// A buffer for the next group.
-    spare: FrameBuffer,
     /// Ends of jobs in the group that is being written: they are not in the log yet.
     ends_on_their_way: Option<Arc<Vec<(Shard, StoredEnd)>>>,
     /// Number of the last group that was opened: whoever looks at the state has seen it.
@@ -80,16 +81,30 @@ pub(crate) struct Group {
     pub(crate) frame: FrameBuffer,
     pub(super) records: Records,
     pub(super) contents: FrameContents,
-    /// Ends of jobs. They go with the group, so that nobody waits for the state's lock while they are dropped.
+    /// Ends of jobs.
     pub(super) ends: Arc<Vec<(Shard, StoredEnd)>>,
     /// Shards changed as a whole: an adoption raises the head without an event.
     pub(super) reshaped: Vec<Shard>,
     /// Seats that were made, removed or asked for something.
     pub(super) asked: Vec<Seat>,
-    pub(super) topics: Vec<Topic>,
+    pub(crate) topics: Vec<Topic>,
     /// What readers may see once the group is durable.
     heads: Vec<(Shard, Option<PublishedShard>)>,
     requests: Vec<(Seat, Option<u64>)>,
+}
+
+impl Group {
+    /// An empty group with the memory of this one, which is over. All that it held is dropped here, and the state's lock is
+    /// not needed for it.
+    pub(crate) fn emptied(self) -> Self {
+        let Self { mut frame, mut contents, ends, .. } = self;
+        frame.clear();
+        contents.clear();
+        let mut ends = Arc::try_unwrap(ends).unwrap_or_default();
+        ends.clear();
+        ends.shrink_to(ENDS_KEPT);
+        Self { frame, contents, ends: Arc::new(ends), ..Self::default() }
+    }
 }
 
 /// A checkpoint in the making: the state at a commit boundary.
@@ -122,7 +137,6 @@ impl FileState {
             known_jobs: None,
             group: Group::default(),
             taken: 0,
-            spare: FrameBuffer::default(),
             ends_on_their_way: None,
             groups: 0,
             end: Mark::START,
@@ -216,9 +230,8 @@ impl FileState {
         Ok(Some(views))
     }
 
-    /// Closes the open group and hands it to whoever writes it to the log.
-    pub(crate) fn take_group(&mut self) -> Group {
-        let next = Group { frame: std::mem::take(&mut self.spare), ..Group::default() };
+    /// Closes the open group and hands it to whoever writes it to the log; this empty one is the next.
+    pub(crate) fn take_group(&mut self, next: Group) -> Group {
         let mut group = std::mem::replace(&mut self.group, next);
         group.records.close(group.frame.body_mut());
         self.taken = group.number;
@@ -230,17 +243,14 @@ impl FileState {
         group
     }
 
-    /// The group's frame is durable at this place: readers may find what is in it. Answers whom to wake.
-    pub(crate) fn publish(&mut self, position: Option<Position>, mut group: Group) -> Vec<Topic> {
+    /// The group's frame is durable at this place: readers may find what is in it.
+    pub(crate) fn publish(&mut self, position: Option<Position>, group: &mut Group) {
         if let Some(position) = position {
             self.contents.add(position, group.now.calendar, &group.contents);
         }
-        self.published.set_shards(group.heads.into_iter());
-        self.published.set_requests(group.requests.into_iter());
+        self.published.set_shards(group.heads.drain(..));
+        self.published.set_requests(group.requests.drain(..));
         self.ends_on_their_way = None;
-        group.frame.clear();
-        self.spare = group.frame;
-        group.topics
     }
 
     /// Hands out everything that changed since the last checkpoint began. Only between groups.
