@@ -17,6 +17,8 @@ use crate::server::{Server, ServerReport, refused_entry};
 
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// The code of what a replica says to whoever wants to change something.
+const READ_ONLY: &str = "READONLY";
 
 /// An open connection and the life of the server that it leads to.
 #[derive(Clone, Debug)]
@@ -178,7 +180,7 @@ impl Links {
         if let Some(refused) = refused_entry(&error) {
             return refused;
         }
-        let code = error.code().unwrap_or_default().to_owned();
+        let code = code_of(&error).to_owned();
         match (error.kind(), &code[..]) {
             (_, "OOM") => {
                 let reason =
@@ -193,7 +195,7 @@ impl Links {
                     format!("the Redis server has too few replicas for its min-replicas-to-write: {error}");
                 StoreError::Down { reason }
             }
-            (ErrorKind::Server(ServerErrorKind::ResponseError), _) => {
+            (ErrorKind::Server(ServerErrorKind::ResponseError), code) if code != READ_ONLY => {
                 StoreError::Corrupt { what: format!("a script failed: {error}") }
             }
             _ => {
@@ -217,6 +219,13 @@ impl Links {
         let told = redis::cmd("PUBLISH").arg(channel).arg(topic).query_async::<()>(&mut connection).await;
         told.map_err(|error| self.judge(link, error))
     }
+}
+
+/// The code of an error. One that a command in a script got stands among the words of the script's own.
+fn code_of(error: &RedisError) -> &str {
+    let mut words = error.detail().unwrap_or_default().split_whitespace();
+    let inside = words.find(|word| ["OOM", "MISCONF", "NOREPLICAS", READ_ONLY].contains(word));
+    inside.or(error.code()).unwrap_or_default()
 }
 
 /// How long to wait after so many failures in a row.

@@ -103,7 +103,7 @@ impl RedisServer {
     }
 
     /// What it says to a command, which must be a word or a text.
-    fn ask(&self, command: &str) -> String {
+    pub fn ask(&self, command: &str) -> String {
         let mut said = BufReader::new(TcpStream::connect(self.address).expect("it listens"));
         write!(said.get_mut(), "{command}\r\n").expect("it reads");
         let mut line = String::new();

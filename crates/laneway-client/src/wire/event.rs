@@ -128,6 +128,17 @@ pub enum EventsBody {
     Many(Vec<EventDraft>),
 }
 
+/// What a submission takes: one job, or an array of up to 1,000.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(untagged)]
+pub enum JobsBody {
+    /// One job.
+    One(Box<JobDraft>),
+    /// Several, submitted in this order.
+    Many(Vec<JobDraft>),
+}
+
 /// Where a delayed event waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -33,6 +33,17 @@ pub struct JobReceipts {
     pub jobs: Vec<BatchedJob>,
 }
 
+/// What a submission is answered with: as it was asked, one receipt or those of an array.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(untagged)]
+pub enum JobsAccepted {
+    /// Of one job.
+    One(JobReceipt),
+    /// Of an array.
+    Many(JobReceipts),
+}
+
 /// What became of one job of several.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

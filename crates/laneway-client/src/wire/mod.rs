@@ -38,11 +38,11 @@ pub use cluster::{BreakLease, DrainedNode, Lease, Leases, NodeView, Nodes, Task,
 pub use dead::{DeadAnswer, DeadAnswers, DeadFilter, DeadLetter, DeadLetters, DeadRequest, RedriveTo};
 pub use event::{
     Appended, AppendedAs, DelayMode, Event, EventDraft, EventPage, EventReceipt, EventStatus, EventsBody,
-    JobDraft, LineReceipt,
+    JobDraft, JobsBody, LineReceipt,
 };
 pub use health::Readiness;
 pub use job::{
-    BatchedJob, CancelledJob, CancelledJobs, Job, JobFilter, JobReceipt, JobReceipts, Jobs, JobsNamed,
+    BatchedJob, CancelledJob, CancelledJobs, Job, JobFilter, JobReceipt, JobReceipts, Jobs, JobsAccepted, JobsNamed,
     NamedJob, NamedJobs,
 };
 pub use lane::{

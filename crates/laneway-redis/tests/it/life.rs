@@ -86,6 +86,36 @@ async fn a_server_that_may_drop_events_is_refused() {
     assert!(error.starts_with("maxmemory-policy is allkeys-lru, must be noeviction"), "{error}");
 }
 
+/// These errors come from commands inside a script, wrapped in its own; nothing is damaged, and nothing was written.
+#[tokio::test]
+async fn what_the_server_refuses_for_now_is_neither_damage_nor_half_done() {
+    let server = Server::start(&[]);
+    let store = RedisStore::open(options(&server)).await.unwrap();
+    let stream = stream(&store).await;
+    let again = || store.append(append(&store, &stream, 2));
+    again().await.unwrap();
+
+    server.command::<()>(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    let refused = again().await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Down { reason } if reason.contains("too few replicas")), "{refused}");
+    server.command::<()>(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+
+    server.command::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+    let refused = again().await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Full(_)), "{refused}");
+    server.command::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
+
+    // As after a failover: the connection leads to what is a replica by now.
+    server.command::<()>(&["REPLICAOF", "127.0.0.1", "1"]);
+    let refused = again().await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Unknown { .. }), "{refused}");
+    server.command::<()>(&["REPLICAOF", "NO", "ONE"]);
+
+    let appended = answered(async || again().await).await.unwrap();
+    let Receipt::New { id, .. } = appended.receipts[0] else { panic!("{appended:?}") };
+    assert_eq!(id, EventId(3), "two before, and nothing in between");
+}
+
 #[tokio::test]
 async fn a_replica_is_refused_and_waited_for_when_asked() {
     let master = Server::start(&["--repl-diskless-sync-delay", "0"]);

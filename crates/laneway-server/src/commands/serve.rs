@@ -47,11 +47,13 @@ pub(super) async fn run(settings: Settings, end: End) -> Result<(), CommandError
         }
         std::future::pending::<()>().await;
     };
+    let reminded = listen::remind(door.exposure, http.consent());
     say(format_args!("ready {}://{}", door.scheme(), door.address()?));
     tokio::select! {
         () = serve(door, gate, app, settings.node, webhooks, async { drop(end.await) }) => {}
         () = reload.whenever_asked() => {}
         () = following => {}
+        never = reminded => match never {},
     }
     Ok(())
 }

@@ -29,6 +29,7 @@ use super::follow_place::Places;
 use super::wire as convert;
 use crate::node::Node;
 use crate::seam;
+use crate::telemetry;
 
 /// Most followers of one node.
 pub(crate) const FOLLOWERS_MAX: usize = 256;
@@ -209,7 +210,7 @@ async fn deliver(
         Some(Err(_)) => Err(Bytes::new()),
         None => {
             tracing::warn!("a follower took nothing for {patience:?} and was dropped");
-            metrics::counter!("laneway_followers_dropped_total").increment(1);
+            telemetry::follower_dropped();
             let reason = format!("nothing was taken for {patience:?}");
             let told = json!({"reason": reason, "at": places.to_string()});
             Err(Bytes::from(format!("event: dropped\ndata: {told}\n\n")))

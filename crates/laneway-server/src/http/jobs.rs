@@ -34,9 +34,9 @@ const LOOK_AFTER_SECS: u32 = 1;
         ("Prefer" = Option<String>, Header, description = "wait=N: wait so many seconds, at most 60, for the end of one job; refused beside an array"),
         ("Idempotency-Key" = Option<String>, Header, description = "the same again with the same body is the same job; one that has ended is answered at once"),
     ),
-    request_body(content = JobDraft, description = "one job, or an array of up to 1,000"),
+    request_body(content = wire::JobsBody, description = "one job, or an array of up to 1,000"),
     responses(
-        (status = 202, body = wire::JobReceipt, description = "accepted; Location says where to look, Retry-After when; an array is answered with its batch and a receipt each"),
+        (status = 202, body = wire::JobsAccepted, description = "accepted; Location says where to look, Retry-After when; an array is answered with its batch and a receipt each"),
         (status = 200, body = wire::Job, description = "ended or parked in time"),
         (status = 207, body = wire::JobReceipts, description = "some of an array were not accepted; each says why"),
     ),

@@ -2,19 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use laneway_client::Problem;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, Type};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, ContentBuilder, Info, License, OpenApi, Ref, RefOr, Response};
 use utoipa::{PartialSchema as _, ToSchema as _};
 
 use super::code::Code;
-use super::refusals;
+use super::scopes::Need;
+use super::{refusals, scopes};
 
 const PROBLEM: &str = "application/problem+json";
+/// What the description calls the token of a caller.
+const TOKEN: &str = "token";
 
 /// What is said of the API as a whole.
 pub(super) fn head() -> OpenApi {
@@ -29,6 +34,7 @@ pub(super) fn text(mut described: OpenApi) -> Bytes {
     let mut problems = BTreeMap::new();
     for (path, item) in &mut described.paths.paths {
         for (method, call) in refusals::calls(item) {
+            call.security = Some(tokens_of(&method, path));
             for (status, codes) in refusals::of(&method, path, call) {
                 add_problem(call, status, &codes, &mut problems);
             }
@@ -37,9 +43,26 @@ pub(super) fn text(mut described: OpenApi) -> Bytes {
     let components = described.components.get_or_insert_default();
     components.schemas.insert(Problem::name().into_owned(), Problem::schema());
     components.responses.extend(problems);
+    components.add_security_scheme(TOKEN, bearer());
     let mut text = serde_json::to_vec_pretty(&described).expect("a description is plain data");
     text.push(b'\n');
     Bytes::from(text)
+}
+
+/// How a token is sent.
+fn bearer() -> SecurityScheme {
+    let about = "Beside each call stands the scope that its token needs. On loopback a server may take calls without one.";
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(about));
+    SecurityScheme::Http(bearer.build())
+}
+
+/// The token that a call needs, or none where the server takes calls without one.
+fn tokens_of(method: &Method, path: &str) -> Vec<SecurityRequirement> {
+    let without = SecurityRequirement::default();
+    match scopes::need(method, Some(path)) {
+        Need::Scope(scope) => vec![SecurityRequirement::new(TOKEN, [scope.name()]), without],
+        Need::Health | Need::Token => vec![without],
+    }
 }
 
 /// Adds a status to a call. The same codes are described once, and named by what they are.

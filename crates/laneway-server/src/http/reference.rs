@@ -46,6 +46,9 @@ fn line(value: &Value) -> String {
 
 fn section(method: &str, path: &str, call: &Value) -> String {
     let mut text = format!("\n#### {method} {path}\n\n{}\n", line(&call["summary"]));
+    if let Some(scope) = call["security"][0]["token"][0].as_str() {
+        write!(text, "\nNeeds the scope `{scope}`.\n").unwrap();
+    }
     let parameters: Vec<String> =
         call["parameters"].as_array().into_iter().flatten().map(parameter).collect();
     if !parameters.is_empty() {

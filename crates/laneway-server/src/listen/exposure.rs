@@ -2,7 +2,14 @@
 //!
 //! Judged is the address that is bound, not the text that was typed: a name may stand for any address.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use crate::seam;
+
+/// How often it is said what was left open.
+const REMIND_EVERY: Duration = Duration::from_secs(60);
 
 /// Who can reach a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,9 +70,56 @@ pub(crate) fn check(address: SocketAddr, consent: Consent) -> Result<Exposure, S
     ))
 }
 
+/// What strangers can do because somebody said so; nothing where they can do nothing.
+fn left_open(exposure: Exposure, consent: Consent) -> Option<&'static str> {
+    match (exposure, consent.tokens, consent.tls) {
+        (Exposure::Machine, ..) | (Exposure::Network, true, true) => None,
+        (Exposure::Network, false, true) => Some("whoever reaches this address may read and change everything"),
+        (Exposure::Network, true, false) => Some("tokens and payloads can be read on their way to this address"),
+        (Exposure::Network, false, false) => {
+            Some("whoever reaches this address, or listens on the way, may read and change everything")
+        }
+    }
+}
+
+/// Says again and again what was left open, for as long as it is.
+pub(crate) async fn remind(exposure: Exposure, consent: Consent) -> Infallible {
+    let tell = |open: &str| tracing::warn!("{open}: --allow-anonymous or --allow-plaintext was typed");
+    remind_by(left_open(exposure, consent), tell).await
+}
+
+async fn remind_by(open: Option<&str>, tell: impl Fn(&str)) -> Infallible {
+    let Some(open) = open else { return std::future::pending().await };
+    loop {
+        tell(open);
+        seam::pass(REMIND_EVERY).await;
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_left_open_is_said_every_minute() {
+        let said = AtomicUsize::new(0);
+        let all_open = Consent { tokens: false, tls: false, plaintext: true, anonymous: true };
+        let hour = Duration::from_secs(3_599);
+        let tell = |_: &str| drop(said.fetch_add(1, Ordering::Relaxed));
+        for (exposure, consent, times) in [
+            (Exposure::Network, all_open, 60),
+            (Exposure::Machine, all_open, 60),
+            (Exposure::Network, Consent { tls: true, ..all_open }, 120),
+            (Exposure::Network, Consent { tokens: true, ..all_open }, 180),
+            (Exposure::Network, Consent { tokens: true, tls: true, ..all_open }, 180),
+        ] {
+            let told = seam::within(hour, remind_by(left_open(exposure, consent), tell)).await;
+            assert!(told.is_none(), "it does not end");
+            assert_eq!(said.load(Ordering::Relaxed), times, "{exposure:?} {consent:?}");
+        }
+    }
 
     fn told(address: &str, [tokens, tls, plaintext, anonymous]: [bool; 4]) -> Result<Exposure, String> {
         check(address.parse().unwrap(), Consent { tokens, tls, plaintext, anonymous })

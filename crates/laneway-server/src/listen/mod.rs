@@ -15,5 +15,5 @@ mod watched;
 pub(crate) use accept::{Door, open};
 pub(crate) use bodies::BodyFault;
 pub(crate) use connections::Patience;
-pub(crate) use exposure::{Consent, Exposure, check as check_exposure};
+pub(crate) use exposure::{Consent, Exposure, check as check_exposure, remind};
 pub(crate) use tls::{Tls, TlsFiles};

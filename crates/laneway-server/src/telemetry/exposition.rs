@@ -13,6 +13,8 @@ use crate::seam;
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Bounds in seconds: from a call to a local store to an event that waited for its lane for ten minutes.
 const SECONDS: [f64; 12] = [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 600.0];
+/// Counts followers that took nothing of what they asked for.
+const FOLLOWERS_DROPPED: &str = "laneway_followers_dropped_total";
 /// How often what was recorded is put into its buckets, so that it does not pile up while nobody asks for it.
 const KEEP_UP_EVERY: Duration = Duration::from_secs(5);
 
@@ -26,7 +28,14 @@ pub(crate) fn install() -> Result<(), BuildError> {
     if metrics::set_global_recorder(recorder).is_ok() {
         METRICS.get_or_init(|| handle);
     }
+    metrics::describe_counter!(FOLLOWERS_DROPPED, "Followers of events that were dropped because they took nothing.");
+    metrics::counter!(FOLLOWERS_DROPPED).increment(0);
     Ok(())
+}
+
+/// Notes that a follower was dropped.
+pub(crate) fn follower_dropped() {
+    metrics::counter!(FOLLOWERS_DROPPED).increment(1);
 }
 
 /// Keeps memory bounded while nobody asks.

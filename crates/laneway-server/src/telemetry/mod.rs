@@ -4,4 +4,4 @@
 mod exposition;
 mod process;
 
-pub(crate) use exposition::{CONTENT_TYPE, install, keep_up, render};
+pub(crate) use exposition::{CONTENT_TYPE, follower_dropped, install, keep_up, render};

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use http::Method;
 use laneway_client::wire::{EventDraft, NodeView};
 use laneway_testkit::servers::RedisServer;
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::cli::on;
+use crate::errors::refused;
 use crate::program::Program;
 use crate::seam;
 
@@ -166,6 +168,49 @@ async fn any_node_answers_for_all_and_steers_them() {
     on(&two, &["node", "drain", "three", "--yes"]).bad(3);
     on(&two, &["lease", "break", "node/three", "--yes"]).bad(3);
     on(&two, &["lease", "break", "charge/orders/8", "--yes"]).bad(3);
+    for (path, body, code, says) in [
+        ("/v1/nodes/three/drain", "", "node_not_found", "three"),
+        ("/v1/leases/break", r#"{"lease":"node/three"}"#, "node_not_found", "GET /v1/nodes lists all"),
+        ("/v1/leases/break", r#"{"lease":"charge/orders/8"}"#, "lease_not_found", "GET /v1/leases lists"),
+    ] {
+        refused(&two.client(), Method::POST, path, &[], Some(body.to_owned()), code, says).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settlement_that_no_owner_decides_is_to_be_repeated_and_counts_once() {
+    let (folder, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(&[]));
+    let (one, two) =
+        (node(folder.path(), &redis, "one", "60s").await, node(folder.path(), &redis, "two", "60s").await);
+    on(&one, &["stream", "create", "mails", "--partitions", "1"]).good();
+    on(&one, &["processor", "create", "mailer", "--stream", "mails"]).good();
+    on(&one, &["stream", "send", "mails", "--key", "ann", "1"]).good();
+    let owner = seam::until("it is owned", || async {
+        let leases = one.client().leases().await.ok()?;
+        leases.into_iter().find(|lease| lease.processor == "mailer").map(|lease| lease.node)
+    })
+    .await;
+    let (owner, other) = if owner == "one" { (&one, &two) } else { (&two, &one) };
+    let wish = serde_json::from_value(json!({"lease": "5m", "wait": "20s"})).unwrap();
+    let claims = owner.client().claim("mailer", &wish).await.unwrap().claims;
+    let settle = json!({"settlements": [{"claim": claims[0].claim, "outcome": "done"}]}).to_string();
+    let settled = async || {
+        let body = Some(settle.clone().into_bytes());
+        let answer = other.client().send(Method::POST, "/v1/processors/mailer/settle", &[], body).await.unwrap();
+        let told: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+        told["settlements"][0].clone()
+    };
+    owner.signal(Signal::STOP);
+    let undecided = settled().await;
+    assert_eq!(undecided["code"], "claim_undecided", "{undecided}");
+    owner.signal(Signal::CONT);
+    seam::until("it is settled", || async {
+        let stream = other.client().stream("mails").await.ok()?;
+        (stream.processors.first()?.lag == 0).then_some(())
+    })
+    .await;
+    let again = settled().await;
+    assert_eq!((&again["accepted"], &again["already"]), (&json!(true), &json!(true)), "{again}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -124,3 +124,37 @@ async fn a_follower_below_the_trim_is_told_where_to_go_on() {
     assert_eq!(page.code(), Some("event_trimmed"));
     program.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_that_reads_nothing_is_dropped_with_a_reason_and_holds_up_nobody() {
+    const EVENTS: usize = 160;
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = ready(&program, 1).await;
+    let call = "GET /v1/streams/orders/events?after=0\nAccept: text/event-stream";
+    let deaf = Raw::call(&program, call).await;
+    let mut reading = client.follow("orders", Some(0), None).await.unwrap();
+    // More than all the buffers between the two have room for.
+    let large = "x".repeat(200 << 10);
+    for _ in 0..EVENTS {
+        let event = serde_json::from_value(json!({"key": "ann", "data": large})).unwrap();
+        client.append("orders", &[event]).await.unwrap();
+        references(&mut reading, 1).await;
+    }
+    seam::until("it is dropped", || async {
+        let metrics = client.send(Method::GET, "/metrics", &[], None).await.ok()?;
+        String::from_utf8_lossy(&metrics.body).contains("laneway_followers_dropped_total 1\n").then_some(())
+    })
+    .await;
+    let last = deaf.last_words().await;
+    let (_, told) = last.split_once("event: dropped\ndata: ").unwrap_or_else(|| panic!("{last}"));
+    let told: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    assert_eq!(told["reason"], "nothing was taken for 30s");
+    // It comes back where it was.
+    let place = told["at"].as_str().unwrap();
+    let mut back = client.follow("orders", Some(0), Some(place)).await.unwrap();
+    let next = references(&mut back, 1).await;
+    let seen: usize = place.strip_prefix("0:").unwrap().parse().unwrap();
+    assert!(seen < EVENTS && next == [format!("orders/0/{}", seen + 1)], "{place}: {next:?}");
+    program.stop().await;
+}

@@ -56,6 +56,8 @@ async fn a_server_that_others_can_reach_is_called_by_address_or_by_the_names_it_
         let answer = client.send(Method::GET, "/livez", &[(HOST, host)], None).await.unwrap();
         assert_eq!(answer.status, status, "{host}: {answer:?}");
     }
+    let warned = "tokens and payloads can be read on their way to this address";
+    assert!(program.errors().contains(warned), "{}", program.errors());
     // Plaintext is allowed, being anonymous is not.
     assert_eq!(client.send(Method::GET, "/v1/streams", &[], None).await.unwrap().status, 401);
     program.stop().await;

@@ -33,6 +33,20 @@ impl Raw {
         self.write(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes()).await;
     }
 
+    /// The end of what is said until the connection ends, however much it is.
+    pub(crate) async fn last_words(mut self) -> String {
+        const KEPT: usize = 4_096;
+        let (mut last, mut bytes) = (Vec::new(), vec![0; 64 << 10]);
+        loop {
+            let read = seam::guarded("the end", self.connection.read(&mut bytes)).await.unwrap();
+            if read == 0 {
+                return String::from_utf8_lossy(&last).into_owned();
+            }
+            last.extend_from_slice(&bytes[..read]);
+            last.drain(..last.len().saturating_sub(KEPT));
+        }
+    }
+
     /// All that was said, as soon as it contains this.
     pub(crate) async fn until(&mut self, part: &str) -> &str {
         while !self.said.contains(part) {

@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::process::Output;
 
+use http::Method;
 use laneway_testkit::servers::RedisServer;
 use serde_json::{Value, json};
 
+use crate::errors::refused;
 use crate::program::{Program, run};
 use crate::seam;
 
@@ -106,6 +108,34 @@ fn doctor_and_config_check_know_the_server() {
     write("[store]\nurl = \"file:./data\"\nwait_replicas = 1\n".to_owned());
     let refused = run(folder.path(), &["config", "check"]);
     assert!(said(&refused).contains("has no server"), "{}", said(&refused));
+}
+
+#[tokio::test]
+async fn calls_that_the_server_refuses_or_leaves_unanswered_say_which() {
+    let (folder, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(&[]));
+    let variables = [("LANEWAY_STORE_ANSWER_WITHIN", "200ms")];
+    let program = Program::serve_as(folder.path(), &["--store", &redis.url()], &variables).await;
+    call(&program, "PUT", "/v1/streams/orders", json!({"partitions": 1})).await;
+    append(&program).await;
+    let (client, event) = (program.client(), Some(r#"{"key":"ann"}"#.to_owned()));
+    let events = "/v1/streams/orders/events";
+
+    assert_eq!(redis.ask("CONFIG SET min-replicas-to-write 1"), "+OK");
+    let says = "too few replicas for its min-replicas-to-write";
+    refused(&client, Method::POST, events, &[], event, "store_down", says).await;
+    assert_eq!(redis.ask("CONFIG SET min-replicas-to-write 0"), "+OK");
+    append(&program).await;
+
+    redis.signal("STOP");
+    let says = "the call may or may not have happened";
+    refused(&client, Method::GET, events, &[], None, "store_unavailable", says).await;
+    redis.signal("CONT");
+    seam::until("it is reached again", || async {
+        let answer = client.send(Method::GET, events, &[], None).await.ok()?;
+        answer.status.is_success().then_some(())
+    })
+    .await;
+    program.stop().await;
 }
 
 #[test]
