@@ -33,17 +33,17 @@ impl Raw {
         self.write(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes()).await;
     }
 
-    /// The end of what is said until the connection ends, however much it is.
+    /// The end of the answer, however long it is.
     pub(crate) async fn last_words(mut self) -> String {
         const KEPT: usize = 4_096;
         let (mut last, mut bytes) = (Vec::new(), vec![0; 64 << 10]);
         loop {
             let read = seam::guarded("the end", self.connection.read(&mut bytes)).await.unwrap();
-            if read == 0 {
-                return String::from_utf8_lossy(&last).into_owned();
-            }
             last.extend_from_slice(&bytes[..read]);
             last.drain(..last.len().saturating_sub(KEPT));
+            if read == 0 || last.ends_with(b"\r\n0\r\n\r\n") {
+                return String::from_utf8_lossy(&last).into_owned();
+            }
         }
     }
 
