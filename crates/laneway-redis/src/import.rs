@@ -151,13 +151,7 @@ fn event_arg(found: &Event) -> Arg {
             object: None,
         })
     });
-    parts![
-        found.id,
-        event::write(found),
-        found.key.as_ref().map(|key| key.to_bytes()),
-        tail,
-        found.priority
-    ]
+    parts![found.id, event::write(found), found.key.as_ref().map(|key| key.to_bytes()), tail, found.priority]
 }
 
 fn end_arg(row: &EndRow) -> Arg {
@@ -174,8 +168,7 @@ fn seat_call(rows: &Rows) -> Result<Arg> {
             piece_call("sided", Arg::list(sided.iter().map(|(id, lane)| parts![*id, rows::lane_name(lane)])))
         }
         Rows::States(states) => {
-            let rows =
-                states.iter().map(|(key, value)| parts![key.to_bytes(), rows::versioned_row(value)]);
+            let rows = states.iter().map(|(key, value)| parts![key.to_bytes(), rows::versioned_row(value)]);
             piece_call("states", Arg::list(rows))
         }
         Rows::Endings(endings) => {

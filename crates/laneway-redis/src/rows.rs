@@ -150,7 +150,7 @@ pub(crate) fn receipt_arg(receipt: &Receipt) -> Result<Arg> {
 /// A lane's name as scripts order it: keys by their bytes, then events by number.
 pub(crate) fn lane_name(lane: &LaneName) -> Bytes {
     match lane {
-        LaneName::Key(key) => [b"k", &key.bytes()[..]].concat().into(),
+        LaneName::Key(key) => [b"k", key.bytes()].concat().into(),
         LaneName::Event(id) => [&b"n"[..], &id.0.to_be_bytes()].concat().into(),
     }
 }

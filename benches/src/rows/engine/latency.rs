@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use laneway_core::{Draft, Kind};
 use laneway_embedded::FileOptions;
-use laneway_engine::handler::{LaneAnswer, Run};
+use laneway_engine::handler::{Handler, LaneAnswer, Run};
 use laneway_engine::job::Submit;
 use laneway_engine::{Engine, ProcessorSettings};
 use parking_lot::Mutex;
@@ -50,7 +50,8 @@ pub(super) fn run(context: &Context) -> Result<Row, Failure> {
             runtime.block_on(BenchStore::create(&folder.join(round.to_string()), FileOptions::default()))?;
         let node = Node::new(store);
         let settled = async || node.until_settled().await;
-        let waits = runtime.block_on(waits(&node.engine, length, settled))?;
+        let engines = std::slice::from_ref(&node.engine);
+        let waits = runtime.block_on(waits(engines, length, async || Ok(()), settled))?;
         node.store.store.close()?;
         let syncs = sync::measure(context, context.length(1_000, 5_000), EVERY)?;
         let busy_syncs = sync::measure(context, context.length(300, 2_000), Duration::ZERO)?;
@@ -89,28 +90,36 @@ pub(super) fn run(context: &Context) -> Result<Row, Failure> {
     })
 }
 
-/// The wait of every job that an engine is given in so long, in microseconds. It is stopped in the end.
+/// The wait of every job that engines are given in turns for so long, in microseconds. They are stopped in the end.
 pub(crate) async fn waits(
-    engine: &Engine,
+    engines: &[Engine],
     length: Duration,
+    until_ready: impl AsyncFnOnce() -> Result<(), Failure>,
     until_settled: impl AsyncFnOnce() -> Result<(), Failure>,
 ) -> Result<Vec<u32>, Failure> {
     let start = seam::now();
     let waits = Arc::<Mutex<Vec<u32>>>::default();
     let of_handler = Arc::clone(&waits);
-    let handler = move |run: Run| {
+    let handler: Arc<dyn Handler> = Arc::new(move |run: Run| {
         for event in run.lanes.iter().flat_map(|lane| &lane.events) {
             of_handler.lock().push(micros_since(start).saturating_sub(sent_at(&event.data)));
         }
         std::future::ready(run.lanes.iter().map(LaneAnswer::all_done).collect())
-    };
+    });
     let settings = ProcessorSettings { uses_state: false, ..ProcessorSettings::default() };
-    engine.process(Node::PROCESSOR, STREAM, settings, Arc::new(handler)).await?;
-    engine.start_upkeep();
+    for engine in engines {
+        engine.process(Node::PROCESSOR, STREAM, settings.clone(), Arc::clone(&handler)).await?;
+        engine.start_upkeep();
+    }
+    until_ready().await?;
     let mut rng = fastrand::Rng::with_seed(3);
     let mut beats = seam::beats(EVERY);
     let mut submits = Vec::new();
-    while seam::now().duration_since(start) < length {
+    let begun = seam::now();
+    for engine in engines.iter().cycle() {
+        if seam::now().duration_since(begun) >= length {
+            break;
+        }
         beats.tick().await;
         submits.push(seam::spawn(submit(engine.clone(), rng.u32(..KEYS), start)));
     }
@@ -118,7 +127,9 @@ pub(crate) async fn waits(
         submit.await??;
     }
     until_settled().await?;
-    engine.drain(Node::DRAIN).await;
+    for engine in engines {
+        engine.drain(Node::DRAIN).await;
+    }
     Ok(std::mem::take(&mut *waits.lock()))
 }
 

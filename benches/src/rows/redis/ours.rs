@@ -46,14 +46,7 @@ impl Ours {
 
     /// Appends so many events in calls of [`PER_CALL`]; answers the seconds.
     pub(super) async fn append(&self, events: u64) -> Result<f64, Failure> {
-        let start = seam::now();
-        let calls = events / PER_CALL as u64 / u64::from(WORKERS);
-        let workers: Vec<_> =
-            (0..WORKERS).map(|worker| seam::spawn(self.clone().append_from(worker, calls))).collect();
-        for worker in workers {
-            worker.await??;
-        }
-        Ok(seam::seconds_since(start))
+        append(std::slice::from_ref(self), events).await
     }
 
     async fn append_from(self, worker: u32, calls: u64) -> Result<(), Failure> {
@@ -138,6 +131,23 @@ impl Ours {
         }
         Ok(None)
     }
+}
+
+/// Appends so many events through these stores, to each with as many callers; answers the seconds.
+pub(super) async fn append(stores: &[Ours], events: u64) -> Result<f64, Failure> {
+    let start = seam::now();
+    let callers = u32::try_from(stores.len())? * WORKERS;
+    let calls = events.div_ceil(PER_CALL as u64 * u64::from(callers));
+    let workers: Vec<_> = stores
+        .iter()
+        .cycle()
+        .zip(0..callers)
+        .map(|(store, worker)| seam::spawn(store.clone().append_from(worker, calls)))
+        .collect();
+    for worker in workers {
+        worker.await??;
+    }
+    Ok(seam::seconds_since(start))
 }
 
 /// A store with connections of its own.

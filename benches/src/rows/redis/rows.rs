@@ -2,6 +2,7 @@
 
 use laneway_testkit::servers::RedisServer;
 
+use super::nodes::ByNodes;
 use super::ours::Ours;
 use super::{idle, latency, nodes, raw};
 use crate::context::{Context, progress};
@@ -11,8 +12,12 @@ use crate::{Failure, seam};
 
 const APPEND: &str = "redis append 100 per call";
 const DRAIN: &str = "redis drain in lane order";
-const NODES: &str = "redis drain, 3 nodes";
 const LIFE: &str = "redis server time";
+const APPEND_BY_NODES: &str = "redis append 100 per call, 3 nodes";
+const DRAIN_BY_NODES: &str = "redis drain, 3 nodes";
+const LIFE_BY_NODES: &str = "redis server time, 3 nodes";
+/// The rows that are measured together.
+const TOGETHER: [&str; 6] = [APPEND, APPEND_BY_NODES, DRAIN, DRAIN_BY_NODES, LIFE, LIFE_BY_NODES];
 /// Events of one call.
 pub(super) const PER_CALL: usize = 100;
 /// Callers at one time.
@@ -28,19 +33,24 @@ const DRAIN_MUST: f64 = 0.3;
 const LIFE_MUST: f64 = 15.0;
 
 pub(crate) fn names() -> Vec<String> {
-    [APPEND, DRAIN, NODES, LIFE, latency::NAME, idle::NAME].map(str::to_owned).to_vec()
+    let names = TOGETHER.into_iter().chain([latency::NAME, latency::BY_NODES, idle::NAME]);
+    names.map(str::to_owned).collect()
 }
 
 pub(crate) fn run(context: &Context) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     let runtime = seam::runtime()?;
-    if [APPEND, DRAIN, NODES, LIFE].iter().any(|name| context.wants(name)) {
+    if TOGETHER.iter().any(|name| context.wants(name)) {
         let figures = runtime.block_on(measure(context))?;
         rows.extend(figures.rows().into_iter().filter(|row| context.wants(&row.name)));
     }
     if context.wants(latency::NAME) {
         let server = RedisServer::start(EVERY_SECOND);
         rows.push(runtime.block_on(latency::run(context, &server.url()))?);
+    }
+    if context.wants(latency::BY_NODES) {
+        let server = RedisServer::start(EVERY_SECOND);
+        rows.push(runtime.block_on(latency::by_nodes(context, &server.url()))?);
     }
     if context.wants(idle::NAME) {
         let server = RedisServer::start(EVERY_SECOND);
@@ -56,8 +66,8 @@ struct Round {
     raw_append: f64,
     drain: f64,
     raw_drain: f64,
-    by_nodes: f64,
     micros: f64,
+    by_nodes: ByNodes,
 }
 
 struct Figures {
@@ -82,74 +92,76 @@ async fn measure(context: &Context) -> Result<Figures, Failure> {
         if drained != events {
             return Err(format!("{drained} of {events} raw entries were read").into());
         }
-        let by_nodes = nodes::drain(&url, &format!("nodes-{round}"), events).await?;
+        // On a server of its own: one with much in its file rewrites that, beside whatever is measured.
+        drop(server);
+        let server = RedisServer::start(EVERY_SECOND);
+        let by_nodes = nodes::measure(&server.url(), &format!("nodes-{round}"), events).await?;
         let micros = (after - before) / events as f64;
         rounds.push(Round {
             append,
             raw_append,
             drain,
             raw_drain: events as f64 / seconds,
-            by_nodes,
             micros,
+            by_nodes,
         });
     }
     Ok(Figures { events, rounds })
 }
 
 impl Figures {
-    fn rows(&self) -> [Row; 4] {
+    fn rows(&self) -> [Row; 6] {
         let Self { events, rounds } = self;
         let of = |figure: fn(&Round) -> f64| median(rounds, figure);
         let (raw_append, raw_drain) = (of(|round| round.raw_append), of(|round| round.raw_drain));
-        let row = |name: &str, rate, baseline, baseline_rate, share: f64, note: String| Row {
-            name: name.to_owned(),
-            rate,
-            unit: "events/s",
-            baseline: Some(baseline),
-            baseline_rate: Some(baseline_rate),
-            must: Some(share * baseline_rate),
-            durability: "buffered",
-            note,
-            ..Row::default()
-        };
-        let append = row(
-            APPEND,
-            of(|round| round.append),
-            "pipelined XADD",
-            raw_append,
-            APPEND_MUST,
-            format!(
-                "{events} events of {KEYS} keys by {WORKERS} callers, each with its chain; appendfsync everysec"
-            ),
+        let append =
+            |name, rate, note| rate_row(name, rate, ("pipelined XADD", raw_append), APPEND_MUST, note);
+        let drain =
+            |name, rate, note| rate_row(name, rate, ("XREADGROUP + XACK", raw_drain), DRAIN_MUST, note);
+        let by_nodes = format!("the same through {} nodes of one machine that share the seats", nodes::NODES);
+        let appended = format!(
+            "{events} events of {KEYS} keys by {WORKERS} callers, each with its chain; appendfsync everysec"
         );
-        let drain = row(
-            DRAIN,
-            of(|round| round.drain),
-            "XREADGROUP + XACK",
-            raw_drain,
-            DRAIN_MUST,
-            format!(
-                "{events} events through the engine and a handler that does nothing; raw reads 1,000 at a time"
-            ),
+        let drained = format!(
+            "{events} events through the engine and a handler that does nothing; raw reads 1,000 at a time"
         );
-        let by_nodes = row(
-            NODES,
-            of(|round| round.by_nodes),
-            "XREADGROUP + XACK",
-            raw_drain,
-            DRAIN_MUST,
-            format!("the same through {} nodes of one machine that share the seats", nodes::NODES),
-        );
-        let life = Row {
-            name: LIFE.to_owned(),
-            rate: of(|round| round.micros),
-            unit: "us per event",
-            must: Some(LIFE_MUST),
-            better: Better::Lower,
-            durability: "buffered",
-            note: "of the server's main thread: append, read and commit of a plain event".to_owned(),
-            ..Row::default()
-        };
-        [append, drain, by_nodes, life]
+        let lived = "of the server's main thread: append, read and commit of a plain event".to_owned();
+        [
+            append(APPEND, of(|round| round.append), appended),
+            append(APPEND_BY_NODES, of(|round| round.by_nodes.append), by_nodes.clone()),
+            drain(DRAIN, of(|round| round.drain), drained),
+            drain(DRAIN_BY_NODES, of(|round| round.by_nodes.drain), by_nodes.clone()),
+            life_row(LIFE, of(|round| round.micros), lived),
+            life_row(LIFE_BY_NODES, of(|round| round.by_nodes.micros), by_nodes),
+        ]
+    }
+}
+
+/// How fast something is, beside the raw server.
+fn rate_row(name: &str, rate: f64, (baseline, raw): (&'static str, f64), share: f64, note: String) -> Row {
+    Row {
+        name: name.to_owned(),
+        rate,
+        unit: "events/s",
+        baseline: Some(baseline),
+        baseline_rate: Some(raw),
+        must: Some(share * raw),
+        durability: "buffered",
+        note,
+        ..Row::default()
+    }
+}
+
+/// What an event costs the server.
+fn life_row(name: &str, micros: f64, note: String) -> Row {
+    Row {
+        name: name.to_owned(),
+        rate: micros,
+        unit: "us per event",
+        must: Some(LIFE_MUST),
+        better: Better::Lower,
+        durability: "buffered",
+        note,
+        ..Row::default()
     }
 }

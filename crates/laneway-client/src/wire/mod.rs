@@ -42,8 +42,8 @@ pub use event::{
 };
 pub use health::Readiness;
 pub use job::{
-    BatchedJob, CancelledJob, CancelledJobs, Job, JobFilter, JobReceipt, JobReceipts, Jobs, JobsAccepted, JobsNamed,
-    NamedJob, NamedJobs,
+    BatchedJob, CancelledJob, CancelledJobs, Job, JobFilter, JobReceipt, JobReceipts, Jobs, JobsAccepted,
+    JobsNamed, NamedJob, NamedJobs,
 };
 pub use lane::{
     Count, Lane, LaneAnswer, LaneFilter, LaneProcessor, LaneRequest, LaneStatus, Lanes, ListedLane, Why,

@@ -61,7 +61,7 @@ pub(crate) fn untouched_end<S: State>(
     if state.shard(shard).is_none() || has_own_life(state, shard, end.end.id)? || !is_alive(now, until) {
         return Ok(None);
     }
-    Found::Ended { end: Box::new(end), until }.view(state, shard, results).map(Some)
+    Found::Ended { end, until }.view(state, shard, results).map(Some)
 }
 
 /// A job as found.
@@ -69,7 +69,7 @@ enum Found {
     /// Not ended, or nothing known.
     Plain(JobState),
     /// Ended, and still to be read. Ends of events are found by event, others by ticket.
-    Ended { end: Box<StoredEnd>, until: Timestamp },
+    Ended { end: StoredEnd, until: Timestamp },
 }
 
 impl Found {
@@ -99,7 +99,7 @@ fn find<S: State>(state: &S, now: Now, shard: Shard, number: JobNumber) -> Resul
     match load::<ScheduledJob>(state, Table::ScheduledJob, &keys::shard_number(shard, ticket))? {
         Some(ScheduledJob::Joined(id)) => find_event(state, now, shard, id),
         Some(ScheduledJob::Ended { end, .. }) if is_alive(now, end.keep_until) => {
-            Ok(Found::Ended { until: end.keep_until, end: Box::new(end) })
+            Ok(Found::Ended { until: end.keep_until, end })
         }
         Some(ScheduledJob::Ended { .. }) | None => Ok(Found::Plain(JobState::Gone)),
     }
@@ -112,7 +112,7 @@ fn find_event<S: State>(state: &S, now: Now, shard: Shard, id: EventId) -> Resul
     }
     if let Some(end) = state.job_end(shard, id)? {
         return Ok(match alive_until(state, now, shard, &end)? {
-            Some(until) => Found::Ended { end: Box::new(end), until },
+            Some(until) => Found::Ended { end, until },
             None => Found::Plain(JobState::Gone),
         });
     }
@@ -143,7 +143,7 @@ fn take<S: State>(
     let shorter = until.min(now.calendar.after(grace));
     let view = Found::Ended { end: end.clone(), until: shorter }.view(state, shard, true)?;
     if shorter < until {
-        shorten(state, shard, number, *end, shorter)?;
+        shorten(state, shard, number, end, shorter)?;
     }
     Ok(JobView { number, state: view })
 }
@@ -152,7 +152,7 @@ fn forget<S: State>(state: &mut S, now: Now, shard: Shard, number: JobNumber) ->
     let found = ended_or_gone(find(state, now, shard, number)?)?;
     let state = match found {
         Found::Ended { end, .. } => {
-            shorten(state, shard, number, *end, Timestamp(0))?;
+            shorten(state, shard, number, end, Timestamp(0))?;
             JobState::Gone
         }
         Found::Plain(state) => state,

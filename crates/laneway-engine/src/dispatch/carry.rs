@@ -78,13 +78,7 @@ impl Drop for Place {
 pub(crate) type Finisher = mpsc::UnboundedSender<(RunNo, Finished)>;
 
 /// A run as something to be carried out. Its end reaches the seat whatever happens.
-pub(crate) fn carrying(
-    place: Place,
-    seat: Seat,
-    run: NewRun,
-    finisher: Finisher,
-    now: Now,
-) -> Carrying {
+pub(crate) fn carrying(place: Place, seat: Seat, run: NewRun, finisher: Finisher, now: Now) -> Carrying {
     let NewRun { number, lanes, events, cancel } = run;
     let ground = &place.ground;
     let timeout = timeout_of(&events, ground.timeout);

@@ -66,7 +66,7 @@ fn put_emission(out: &mut Vec<u8>, emission: &Emission) -> Result<(), Refusal> {
     let draft = &emission.draft;
     check_carried(draft)?;
     put_bytes(out, emission.stream.as_bytes());
-    put_optional(out, draft.key.as_ref().map(|key| &key.bytes()[..]));
+    put_optional(out, draft.key.as_ref().map(|key| key.bytes()));
     put_bytes(out, draft.kind.bytes());
     put_bytes(out, &draft.data);
     put_bytes(out, draft.headers.bytes());

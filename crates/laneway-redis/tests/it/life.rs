@@ -97,7 +97,10 @@ async fn what_the_server_refuses_for_now_is_neither_damage_nor_half_done() {
 
     server.command::<()>(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
     let refused = again().await.unwrap_err();
-    assert!(matches!(&refused, StoreError::Down { reason } if reason.contains("too few replicas")), "{refused}");
+    assert!(
+        matches!(&refused, StoreError::Down { reason } if reason.contains("too few replicas")),
+        "{refused}"
+    );
     server.command::<()>(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
 
     server.command::<()>(&["CONFIG", "SET", "maxmemory", "1"]);

@@ -74,8 +74,12 @@ pub(crate) fn check(address: SocketAddr, consent: Consent) -> Result<Exposure, S
 fn left_open(exposure: Exposure, consent: Consent) -> Option<&'static str> {
     match (exposure, consent.tokens, consent.tls) {
         (Exposure::Machine, ..) | (Exposure::Network, true, true) => None,
-        (Exposure::Network, false, true) => Some("whoever reaches this address may read and change everything"),
-        (Exposure::Network, true, false) => Some("tokens and payloads can be read on their way to this address"),
+        (Exposure::Network, false, true) => {
+            Some("whoever reaches this address may read and change everything")
+        }
+        (Exposure::Network, true, false) => {
+            Some("tokens and payloads can be read on their way to this address")
+        }
         (Exposure::Network, false, false) => {
             Some("whoever reaches this address, or listens on the way, may read and change everything")
         }
@@ -107,7 +111,9 @@ mod tests {
         let said = AtomicUsize::new(0);
         let all_open = Consent { tokens: false, tls: false, plaintext: true, anonymous: true };
         let hour = Duration::from_secs(3_599);
-        let tell = |_: &str| drop(said.fetch_add(1, Ordering::Relaxed));
+        let tell = |_: &str| {
+            said.fetch_add(1, Ordering::Relaxed);
+        };
         for (exposure, consent, times) in [
             (Exposure::Network, all_open, 60),
             (Exposure::Machine, all_open, 60),

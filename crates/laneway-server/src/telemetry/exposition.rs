@@ -28,7 +28,10 @@ pub(crate) fn install() -> Result<(), BuildError> {
     if metrics::set_global_recorder(recorder).is_ok() {
         METRICS.get_or_init(|| handle);
     }
-    metrics::describe_counter!(FOLLOWERS_DROPPED, "Followers of events that were dropped because they took nothing.");
+    metrics::describe_counter!(
+        FOLLOWERS_DROPPED,
+        "Followers of events that were dropped because they took nothing."
+    );
     metrics::counter!(FOLLOWERS_DROPPED).increment(0);
     Ok(())
 }

@@ -125,7 +125,7 @@ async fn a_node_that_was_stopped_past_its_lease_finds_itself_fenced_and_joins_ag
         "it is another node now"
     );
     let told = seam::until("it tells that it lost its lease", || async {
-        let metrics = one.client().send(http::Method::GET, "/metrics", &[], None).await.ok()?;
+        let metrics = one.client().send(Method::GET, "/metrics", &[], None).await.ok()?;
         let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
         metrics.lines().find(|line| line.starts_with("laneway_lease_lost_total")).map(str::to_owned)
     });
@@ -196,7 +196,8 @@ async fn a_settlement_that_no_owner_decides_is_to_be_repeated_and_counts_once() 
     let settle = json!({"settlements": [{"claim": claims[0].claim, "outcome": "done"}]}).to_string();
     let settled = async || {
         let body = Some(settle.clone().into_bytes());
-        let answer = other.client().send(Method::POST, "/v1/processors/mailer/settle", &[], body).await.unwrap();
+        let answer =
+            other.client().send(Method::POST, "/v1/processors/mailer/settle", &[], body).await.unwrap();
         let told: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
         told["settlements"][0].clone()
     };

@@ -33,27 +33,20 @@ impl Raw {
         self.write(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes()).await;
     }
 
-    /// The end of the answer, however long it is.
-    pub(crate) async fn last_words(mut self) -> String {
-        const KEPT: usize = 4_096;
-        let (mut last, mut bytes) = (Vec::new(), vec![0; 64 << 10]);
-        loop {
-            let read = seam::guarded("the end", self.connection.read(&mut bytes)).await.unwrap();
-            last.extend_from_slice(&bytes[..read]);
-            last.drain(..last.len().saturating_sub(KEPT));
-            if read == 0 || last.ends_with(b"\r\n0\r\n\r\n") {
-                return String::from_utf8_lossy(&last).into_owned();
-            }
-        }
+    /// What comes next; nothing at the end of the connection.
+    pub(crate) async fn more(&mut self, what: &str) -> Vec<u8> {
+        let mut bytes = vec![0; 16 << 10];
+        let read = seam::guarded(what, self.connection.read(&mut bytes)).await.unwrap();
+        bytes.truncate(read);
+        bytes
     }
 
     /// All that was said, as soon as it contains this.
     pub(crate) async fn until(&mut self, part: &str) -> &str {
         while !self.said.contains(part) {
-            let mut bytes = [0; 4096];
-            let read = seam::guarded(part, self.connection.read(&mut bytes)).await.unwrap();
-            assert!(read > 0, "it ended without {part:?}: {}", self.said);
-            self.said.push_str(&String::from_utf8_lossy(&bytes[..read]));
+            let more = self.more(part).await;
+            assert!(!more.is_empty(), "it ended without {part:?}: {}", self.said);
+            self.said.push_str(&String::from_utf8_lossy(&more));
         }
         &self.said
     }

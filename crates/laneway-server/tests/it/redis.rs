@@ -198,12 +198,11 @@ async fn a_restart_of_redis_is_counted_and_verified() {
     redis.kill();
     seam::until("events are taken again", || async {
         let body = json!({"key": "ann", "data": 2}).to_string().into_bytes();
-        let sent =
-            program.client().send(http::Method::POST, "/v1/streams/orders/events", &[], Some(body)).await;
+        let sent = program.client().send(Method::POST, "/v1/streams/orders/events", &[], Some(body)).await;
         sent.ok().filter(|answer| answer.status.is_success())
     })
     .await;
-    let metrics = program.client().send(http::Method::GET, "/metrics", &[], None).await.unwrap();
+    let metrics = program.client().send(Method::GET, "/metrics", &[], None).await.unwrap();
     let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
     let adoptions = metrics.lines().find_map(|line| line.strip_prefix("laneway_store_adoptions_total "));
     assert!(adoptions.is_some_and(|count| count.parse::<u64>().unwrap() > 0), "{adoptions:?}");

@@ -11,9 +11,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::{
-    Due, Event, EventId, Headers, JobId, JobMark, Kind, ProcessorId, Seq, Steady, Timestamp,
-};
+use laneway_core::{Due, Event, EventId, Headers, JobId, JobMark, Kind, ProcessorId, Seq, Steady, Timestamp};
 
 use super::{Decoder, Encoder, Malformed};
 

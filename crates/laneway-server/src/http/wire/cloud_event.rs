@@ -115,7 +115,7 @@ mod tests {
                 "datacontenttype":"application/json","traceparent":"00-1-2-01","n":3,"ok":true,"data":{"a" : 1}}"#,
         )
         .unwrap();
-        assert_eq!((&draft.key.unwrap().bytes()[..], draft.kind.as_str()), (&b"ann"[..], "paid"));
+        assert_eq!((draft.key.unwrap().bytes(), draft.kind.as_str()), (&b"ann"[..], "paid"));
         assert_eq!((&draft.data[..], &draft.dedup.unwrap().id[..]), (&br#"{"a" : 1}"#[..], &b"/shop 7"[..]));
         let headers: Vec<_> =
             draft.headers.iter().map(|(name, value)| (name, std::str::from_utf8(value).unwrap())).collect();
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(headers, expected);
         let keyed = r#"{"specversion":"1.0","id":"7","source":"/s","type":"t","subject":"a","partitionkey":"p","data_base64":"AP8="}"#;
         let draft = of(keyed).unwrap();
-        assert_eq!((&draft.key.unwrap().bytes()[..], &draft.data[..]), (&b"p"[..], &b"\x00\xff"[..]));
+        assert_eq!((draft.key.unwrap().bytes(), &draft.data[..]), (&b"p"[..], &b"\x00\xff"[..]));
     }
 
     #[test]
