@@ -27,6 +27,12 @@ pub(crate) fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 
     tokio::spawn(future)
 }
 
+/// Starts a thread that reads until there is no more.
+#[expect(clippy::disallowed_methods, reason = "it ends with those whose words it reads")]
+pub(crate) fn read_on(read: impl FnOnce() + Send + 'static) {
+    std::thread::spawn(read);
+}
+
 /// Runs a future under the guard; `None` when it hangs.
 #[expect(clippy::disallowed_methods, reason = "a guard against hanging, not a wait")]
 pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Option<T> {

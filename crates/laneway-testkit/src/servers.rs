@@ -4,6 +4,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+
+use parking_lot::Mutex;
+
+use crate::seam;
 
 /// A shell stands between: it starts the server again when it ends, and when this process closes its end of a pipe, however
 /// this process ends, it ends the server and removes the folder.
@@ -20,7 +25,8 @@ const TRIES: usize = 5;
 pub struct RedisServer {
     address: SocketAddr,
     folder: PathBuf,
-    said: BufReader<ChildStdout>,
+    /// Told whenever it is ready to take connections.
+    ready: Mutex<Receiver<()>>,
     _keeper: Child,
 }
 
@@ -47,18 +53,14 @@ impl RedisServer {
             .stdout(Stdio::piped())
             .spawn()
             .expect("sh runs");
-        let said = BufReader::new(keeper.stdout.take().expect("it is piped"));
-        let mut server = Self { address, folder, said, _keeper: keeper };
+        let ready = Mutex::new(ready_lines(keeper.stdout.take().expect("it is piped")));
+        let mut server = Self { address, folder, ready, _keeper: keeper };
         server.wait_until_ready().then_some(server)
     }
 
-    /// Reads on until the server says that it is ready; false if it never will be.
+    /// Waits until the server says that it is ready; false if it never will be.
     fn wait_until_ready(&mut self) -> bool {
-        self.said
-            .by_ref()
-            .lines()
-            .map_while(Result::ok)
-            .any(|line| line.contains("Ready to accept connections"))
+        self.ready.get_mut().recv().is_ok()
     }
 
     /// Kills the server as a power switch would, and waits until it is there again with what its file has.
@@ -85,11 +87,18 @@ impl RedisServer {
     /// Whether a replica has all that its master had when this was asked.
     pub fn has_all_of(&self, master: &Self) -> bool {
         let told = |server: &Self, field: &str| -> Option<String> {
-            let told = server.ask("INFO replication");
+            let told = server.ask("INFO replication") + &server.ask("INFO persistence");
             told.lines().find_map(|line| line.strip_prefix(field)).map(str::to_owned)
         };
         // Before its first copy a replica has places of its own, and its master may have none.
         if told(self, "master_link_status:").as_deref() != Some("up") {
+            return false;
+        }
+        // What it was sent is in its file only once it has written that anew: killed before, it would come back with nothing.
+        let writes = ["aof_rewrite_in_progress:", "aof_rewrite_scheduled:"];
+        if told(self, "aof_enabled:").as_deref() == Some("1")
+            && writes.iter().any(|field| told(self, field).as_deref() != Some("0"))
+        {
             return false;
         }
         let place = |server, field| told(server, field).and_then(|place| place.parse::<u64>().ok());
@@ -123,4 +132,25 @@ impl RedisServer {
     pub fn url(&self) -> String {
         format!("redis://{}", self.address)
     }
+}
+
+/// Tells of every time that a server says it is ready. Reads whatever else it says too: a pipe that nobody reads is full
+/// one day, and then the server stands still.
+fn ready_lines(said: ChildStdout) -> Receiver<()> {
+    let (tell, ready) = mpsc::channel();
+    let read = move || {
+        let mut was_ready = false;
+        for line in BufReader::new(said).lines().map_while(Result::ok) {
+            if line.contains("Ready to accept connections") {
+                was_ready = true;
+                // Whoever wanted to know may have gone; the rest is read all the same.
+                let _gone = tell.send(());
+            } else if line.contains("Failed listening on port") && !was_ready {
+                // Somebody else took the port: it would be tried for ever.
+                return;
+            }
+        }
+    };
+    seam::read_on(read);
+    ready
 }

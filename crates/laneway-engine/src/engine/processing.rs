@@ -463,10 +463,9 @@ impl Engine {
             Work::Handler(handler) => (Arc::clone(handler), Arc::new(Semaphore::new(settings.concurrency))),
             Work::Desk(desk) => (Arc::clone(desk) as Arc<dyn Handler>, desk.places()),
         };
-        let concurrency = settings.concurrency;
-        let places_here = match &work {
-            Work::Handler(_) => Places::Here { concurrency, free: Arc::clone(&places) },
-            Work::Desk(desk) => Places::Desk { concurrency, desk: Arc::clone(desk) },
+        let places_here = match (&work, settings.concurrency) {
+            (Work::Handler(_), concurrency) => Places::Here { concurrency, free: Arc::clone(&places) },
+            (Work::Desk(desk), concurrency) => Places::Desk { concurrency, desk: Arc::clone(desk) },
         };
         let (workers, timeout) = (Workers::new(self.env.clone()), settings.timeout);
         let (stream, name): (Arc<str>, Arc<str>) = (Arc::from(stream.as_str()), Arc::from(name.as_str()));
