@@ -1,5 +1,7 @@
 //! Everything of one shard that belongs to no seat: events, lane ends, objects, names, schedule, ends of jobs.
 
+use bytes::Bytes;
+
 use super::rows::{Kind, Written, copy_rows, wrong_kind};
 use super::shift::Shift;
 use crate::error::{Result, StoreError};
@@ -171,11 +173,7 @@ impl ShardCopy<'_> {
     async fn stash(&self, row: &EndRow, chunks: usize) -> Result<()> {
         let JobResult::Stashed { nonce, .. } = row.end.result else { return Ok(()) };
         let (shard, id) = (self.shard, row.end.id);
-        let get = Jobs::Get { shard, numbers: vec![JobNumber::Event(id)], results: true };
-        let views = self.from.jobs(get).await?;
-        let Some(JobState::Ended { result: Some(result), .. }) =
-            views.into_iter().next().map(|view| view.state)
-        else {
+        let Some(result) = result(self.from, shard, id).await? else {
             let what = format!("result of event {id} in shard {shard} cannot be read although its job ended");
             return Err(StoreError::Corrupt { what });
         };
@@ -188,4 +186,14 @@ impl ShardCopy<'_> {
         }
         Ok(())
     }
+}
+
+/// The result of a job, while it can be read.
+pub(super) async fn result(store: &dyn Store, shard: Shard, id: EventId) -> Result<Option<Bytes>> {
+    let get = Jobs::Get { shard, numbers: vec![JobNumber::Event(id)], results: true };
+    let found = store.jobs(get).await?.into_iter().next();
+    Ok(match found.map(|view| view.state) {
+        Some(JobState::Ended { result, .. }) => result,
+        _ => None,
+    })
 }

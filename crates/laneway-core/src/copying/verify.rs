@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::copy::streams;
 use super::rows::{PageSize, wrong_kind};
-use super::shard::seats;
+use super::shard::{result, seats};
 use crate::error::{Result, StoreError};
 use crate::event::Event;
 use crate::ids::{EventId, Partition, Seat, Shard};
@@ -42,8 +42,8 @@ impl fmt::Display for VerifyReport {
 /// Compares what [`copy`](super::copy()) brought over, before anybody works on either store. The first difference is an error
 /// that names its place.
 ///
-/// Compared are definitions, progress of seats, events, ends of lanes, ends of jobs without their results (whose life goes on
-/// meanwhile), states and dead letters. Times by the steady clock are not: each store has its own.
+/// Compared are definitions, progress of seats, events, ends of lanes, ends of jobs with the results that can still be read,
+/// states and dead letters. Times by the steady clock are not: each store has its own.
 pub async fn verify(from: &dyn Store, to: &dyn Store) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     let copies = streams(to).await?;
@@ -96,7 +96,7 @@ impl Pair<'_> {
             open: |rows| if let Rows::Events(events) = rows { Some(events) } else { None },
             compared: |event| Event { hold_until: None, ..event },
         };
-        report.events += self.compare(events).await?;
+        report.events += self.compare(&events).await?;
         let tails = List {
             place: format!("lanes of shard {shard}"),
             ask: &|last: Option<&LaneTail>, limit| {
@@ -105,7 +105,7 @@ impl Pair<'_> {
             open: |rows| if let Rows::Tails(tails) = rows { Some(tails) } else { None },
             compared: |tail| tail,
         };
-        report.lanes += self.compare(tails).await?;
+        report.lanes += self.compare(&tails).await?;
         let ends = List {
             place: format!("ends of jobs in shard {shard}"),
             ask: &|last: Option<&EndRow>, limit| {
@@ -117,8 +117,28 @@ impl Pair<'_> {
                 row
             },
         };
-        report.jobs += self.compare(ends).await?;
+        report.jobs += self.compare(&ends).await?;
+        self.results(shard, &ends).await
+    }
+
+    /// Compares what can be read of the results of jobs.
+    async fn results(self, shard: Shard, ends: &List<'_, EndRow>) -> Result<()> {
+        let mut rows = Reader::new(self.from, ends);
+        while let Some(row) = rows.next().await? {
+            let id = row.end.id;
+            if row.end.result == JobResult::None || self.has_same_result(shard, id).await? {
+                continue;
+            }
+            // It may have come to the end of its life between the two looks.
+            if result(self.from, shard, id).await?.is_some() {
+                return Err(differs(&format!("result of the job of event {id} in shard {shard}")));
+            }
+        }
         Ok(())
+    }
+
+    async fn has_same_result(self, shard: Shard, id: EventId) -> Result<bool> {
+        Ok(result(self.from, shard, id).await? == result(self.to, shard, id).await?)
     }
 
     async fn seat(self, seat: Seat, report: &mut VerifyReport) -> Result<()> {
@@ -130,7 +150,7 @@ impl Pair<'_> {
             open: |rows| if let Rows::States(states) = rows { Some(states) } else { None },
             compared: |state| state,
         };
-        report.states += self.compare(states).await?;
+        report.states += self.compare(&states).await?;
         let dead = List {
             place: format!("dead letters of seat {seat}"),
             ask: &|last: Option<&DeadLetter>, limit| {
@@ -139,13 +159,13 @@ impl Pair<'_> {
             open: |rows| if let Rows::Dead(dead) = rows { Some(dead) } else { None },
             compared: |letter| DeadLetter { event: Event { hold_until: None, ..letter.event }, ..letter },
         };
-        report.dead += self.compare(dead).await?;
+        report.dead += self.compare(&dead).await?;
         Ok(())
     }
 
     /// Compares a list row by row; answers how many rows both have.
-    async fn compare<T: Weighed + Clone + PartialEq + Send>(self, list: List<'_, T>) -> Result<u64> {
-        let (mut source, mut copy) = (Reader::new(self.from, &list), Reader::new(self.to, &list));
+    async fn compare<T: Weighed + Clone + PartialEq + Send>(self, list: &List<'_, T>) -> Result<u64> {
+        let (mut source, mut copy) = (Reader::new(self.from, list), Reader::new(self.to, list));
         let mut count = 0;
         loop {
             let (one, other) = (source.next().await?, copy.next().await?);

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_core::copying::{CopyReport, copy};
+use laneway_core::copying::{self, CopyReport, copy};
 use laneway_core::store::{
     Commit, Define, IMPORTING, Import, JobState, Origin, Promote, Query, Receipt, Request, RequestOp, Rows,
-    Source, StoreView, Trim,
+    Source, StateWrite, StoreView, Trim,
 };
 use laneway_core::{
     Block, Clock, CommitId, Due, EventId, Incarnation, JobId, ManualClock, Partition, Seat, Shard, Steady,
@@ -16,7 +16,7 @@ use laneway_core::{
 use laneway_embedded::file::{Background, verify};
 use laneway_embedded::{FileOptions, FileStore, MemoryStore};
 use laneway_testkit::Bench;
-use laneway_testkit::bench::{DraftExt, Place, Snapshot, draft, passed};
+use laneway_testkit::bench::{DraftExt, Place, Snapshot, draft, inline, job_draft, job_end, key, passed};
 
 use super::rich::{APPLIED, Rich, WAITING, on_file, on_memory, rich};
 use super::verify::leave_as_killed;
@@ -179,7 +179,7 @@ async fn check_jobs(from: &Bench, to: &Bench, rich: &Rich) {
 async fn check_producers(to: &Bench, rich: &Rich) {
     let (queue, shard) = (&rich.queue, rich.queue.shard);
     let head = to.shard_info(shard).await.head;
-    let lanes = ["idle", "busy"].map(laneway_testkit::bench::key);
+    let lanes = ["idle", "busy"].map(key);
     let tails = [to.tail(shard, &lanes[0]).await.unwrap(), to.tail(shard, &lanes[1]).await.unwrap()];
     let again = to.send(queue, vec![draft("once", "only").dedup("name", 5)]).await;
     assert!(matches!(again[..], [Receipt::Duplicate { first: Some(_) }]), "{again:?}");
@@ -383,4 +383,35 @@ async fn numbers_that_were_given_never_come_again() {
     used.define(Define::RemoveStream { stream: gone.stream.id, expect: gone.stream.version }).await;
     let refused = copy(from.store().as_ref(), used.store().as_ref()).await.unwrap_err();
     assert!(matches!(refused, StoreError::Refused(_)), "{refused}");
+}
+
+/// A store with one job that has ended.
+async fn ended(data: &str, state: &str, result: &str) -> Arc<MemoryStore> {
+    let clock = ManualClock::default();
+    let store = memory(&clock, 1);
+    let bench = on_memory(&store, &clock).await;
+    let place = bench.place().await;
+    let id = bench.send_one(&place, job_draft("ann", data, place.seat.processor)).await;
+    let fence = bench.seize(place.seat).await.progress.fence;
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.passed = passed(&[id]);
+    commit.states = vec![StateWrite { key: key("ann"), value: Some(state.to_owned().into()) }];
+    commit.jobs = vec![job_end(id, inline(result))];
+    bench.commit(commit).await;
+    store
+}
+
+#[tokio::test]
+async fn a_copy_that_differs_is_found_with_its_place() {
+    let source = ended("data", "state", "result").await;
+    let same = copying::verify(&*source, &*ended("data", "state", "result").await).await.unwrap();
+    assert_eq!((same.events, same.lanes, same.jobs, same.states), (1, 1, 1, 1));
+    for (copy, place) in [
+        (ended("other", "state", "result").await, "events of shard"),
+        (ended("data", "other", "result").await, "states of seat"),
+        (ended("data", "state", "other").await, "result of the job of event 1 in shard"),
+    ] {
+        let error = copying::verify(&*source, &*copy).await.unwrap_err().to_string();
+        assert!(error.contains("the copy differs from its source: ") && error.contains(place), "{error}");
+    }
 }

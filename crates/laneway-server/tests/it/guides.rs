@@ -115,6 +115,45 @@ async fn follow(name: &str) {
     program.stop().await;
 }
 
+/// The commands of the README that have this in them.
+fn of_readme(part: &str) -> String {
+    let blocks = blocks(&page("../README.md"));
+    let found = commands(&blocks).into_iter().map(|(text, _)| text).find(|text| text.contains(part));
+    found.unwrap_or_else(|| panic!("the README has no commands with {part}")).to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_with_curl_as_in_the_readme_gets_and_settles_its_lane() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::dev(folder.path(), &[]).await;
+    let commands = of_readme("/v1/processors/mailer/claim");
+    let (until_claimed, settle) = commands.split_at(commands.rfind("curl").expect("the last settles"));
+    let lines: Vec<&str> = until_claimed.lines().collect();
+    let printed = paste(folder.path(), program.address(), &lines);
+    let claimed: serde_json::Value = serde_json::from_str(printed.last().unwrap()).unwrap();
+    let claim = claimed["claims"][0]["claim"].as_str().unwrap_or_else(|| panic!("{claimed}"));
+    let settled = paste(folder.path(), program.address(), &[&settle.replace("CLAIM", claim)]);
+    assert!(settled[0].contains(r#""accepted":true"#), "{settled:?}");
+    program.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_commands_of_the_readme_work_beside_its_demo() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::dev(folder.path(), &[]).await;
+    let bad = serde_json::from_str(r#"{"key":"bad","data":0}"#).unwrap();
+    program.client().append("orders", &[bad]).await.unwrap();
+    program.line("bad #1  parked").await;
+    let commands = of_readme("laneway why orders bad");
+    let lines: Vec<&str> = commands.lines().collect();
+    let printed = paste(folder.path(), program.address(), &lines);
+    for ((line, printed), says) in lines.iter().zip(&printed).zip(["mails", "", "hello", "parked", "orders"])
+    {
+        assert!(printed.contains(says), "{line}\n{printed}");
+    }
+    program.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn five_minutes_give_what_they_say() {
     follow("start/five-minutes.md").await;
