@@ -13,12 +13,10 @@ use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError, ServerErrorKin
 use crate::options::RedisOptions;
 use crate::script::{Scripts, Source};
 use crate::seam;
-use crate::server::{Server, ServerReport, refused_entry};
+use crate::server::{READ_ONLY, Server, ServerReport, code_of, refused_entry};
 
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// The code of what a replica says to whoever wants to change something.
-const READ_ONLY: &str = "READONLY";
 
 /// An open connection and the life of the server that it leads to.
 #[derive(Clone, Debug)]
@@ -219,13 +217,6 @@ impl Links {
         let told = redis::cmd("PUBLISH").arg(channel).arg(topic).query_async::<()>(&mut connection).await;
         told.map_err(|error| self.judge(link, error))
     }
-}
-
-/// The code of an error. One that a command in a script got stands among the words of the script's own.
-fn code_of(error: &RedisError) -> &str {
-    let mut words = error.detail().unwrap_or_default().split_whitespace();
-    let inside = words.find(|word| ["OOM", "MISCONF", "NOREPLICAS", READ_ONLY].contains(word));
-    inside.or(error.code()).unwrap_or_default()
 }
 
 /// How long to wait after so many failures in a row.

@@ -77,12 +77,28 @@ fn unanswered(error: redis::RedisError) -> StoreError {
     })
 }
 
+/// The code of what a replica says to whoever wants to change something.
+pub(crate) const READ_ONLY: &str = "READONLY";
+/// The code of what a user may not do.
+const NO_RIGHT: &str = "NOPERM";
+
 /// The error for a server that does not let this user in, or not do this; nothing if that is not what happened.
 pub(crate) fn refused_entry(error: &redis::RedisError) -> Option<StoreError> {
     let is_refused = error.kind() == redis::ErrorKind::AuthenticationFailed
-        || matches!(error.code(), Some("NOPERM" | "NOAUTH" | "WRONGPASS"));
+        || matches!(code_of(error), NO_RIGHT | "NOAUTH" | "WRONGPASS");
     let reason = || format!("the Redis server does not let this user in, see its ACL: {error}");
     is_refused.then(|| StoreError::Down { reason: reason() })
+}
+
+/// The code of an error. One that a command inside a script got stands among the words of the script's own.
+pub(crate) fn code_of(error: &redis::RedisError) -> &str {
+    let words = error.detail().unwrap_or_default();
+    // So says Redis 7.0, without a code.
+    if words.contains("user executing the script can't run this command") {
+        return NO_RIGHT;
+    }
+    let inside = |word: &&str| ["OOM", "MISCONF", "NOREPLICAS", READ_ONLY, NO_RIGHT].contains(word);
+    words.split_whitespace().find(inside).or(error.code()).unwrap_or_default()
 }
 
 /// What INFO and CONFIG said, by name.

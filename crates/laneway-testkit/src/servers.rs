@@ -95,7 +95,8 @@ impl RedisServer {
             return false;
         }
         // What it was sent is in its file only once it has written that anew: killed before, it would come back with nothing.
-        let writes = ["aof_rewrite_in_progress:", "aof_rewrite_scheduled:"];
+        // What is scheduled is asked first: it may begin in between.
+        let writes = ["aof_rewrite_scheduled:", "aof_rewrite_in_progress:"];
         if told(self, "aof_enabled:").as_deref() == Some("1")
             && writes.iter().any(|field| told(self, field).as_deref() != Some("0"))
         {

@@ -74,7 +74,7 @@ pub(super) async fn measure(url: &str, namespace: &str, events: u64) -> Result<B
     let paused = operator.pause(Node::PROCESSOR, "the benchmark").await?;
     applied(operator.wait(&paused, Node::DRAIN).await?)?;
     let (before, _) = raw::used(url).await?;
-    append(&nodes.stores, events).await?;
+    let events = append(&nodes.stores, events).await?.events;
     let start = seam::now();
     let resumed = operator.resume(Node::PROCESSOR).await?;
     applied(operator.wait(&resumed, Node::DRAIN).await?)?;
@@ -84,7 +84,7 @@ pub(super) async fn measure(url: &str, namespace: &str, events: u64) -> Result<B
     for engine in nodes.engines {
         engine.drain(Node::DRAIN).await;
     }
-    Ok(ByNodes { append: events as f64 / appended, drain, micros: (after - before) / events as f64 })
+    Ok(ByNodes { append: appended.rate(), drain, micros: (after - before) / events as f64 })
 }
 
 fn applied(applied: bool) -> Result<(), Failure> {

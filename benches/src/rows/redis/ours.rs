@@ -44,8 +44,8 @@ impl Ours {
         Ok(Self { store, stream })
     }
 
-    /// Appends so many events in calls of [`PER_CALL`]; answers the seconds.
-    pub(super) async fn append(&self, events: u64) -> Result<f64, Failure> {
+    /// Appends so many events in calls of [`PER_CALL`].
+    pub(super) async fn append(&self, events: u64) -> Result<Sent, Failure> {
         append(std::slice::from_ref(self), events).await
     }
 
@@ -133,8 +133,22 @@ impl Ours {
     }
 }
 
-/// Appends so many events through these stores, to each with as many callers; answers the seconds.
-pub(super) async fn append(stores: &[Ours], events: u64) -> Result<f64, Failure> {
+/// What was appended, and how long that took.
+#[derive(Clone, Copy)]
+pub(super) struct Sent {
+    pub(super) events: u64,
+    pub(super) seconds: f64,
+}
+
+impl Sent {
+    /// Events per second.
+    pub(super) fn rate(self) -> f64 {
+        self.events as f64 / self.seconds
+    }
+}
+
+/// Appends so many events, or a few more, through these stores, to each with as many callers.
+pub(super) async fn append(stores: &[Ours], events: u64) -> Result<Sent, Failure> {
     let start = seam::now();
     let callers = u32::try_from(stores.len())? * WORKERS;
     let calls = events.div_ceil(PER_CALL as u64 * u64::from(callers));
@@ -147,7 +161,8 @@ pub(super) async fn append(stores: &[Ours], events: u64) -> Result<f64, Failure>
     for worker in workers {
         worker.await??;
     }
-    Ok(seam::seconds_since(start))
+    let events = calls * PER_CALL as u64 * u64::from(callers);
+    Ok(Sent { events, seconds: seam::seconds_since(start) })
 }
 
 /// A store with connections of its own.

@@ -84,7 +84,7 @@ async fn measure(context: &Context) -> Result<Figures, Failure> {
         let url = server.url();
         let ours = Ours::open(&url, &format!("round-{round}")).await?;
         let (before, _) = raw::used(&url).await?;
-        let append = events as f64 / ours.append(events).await?;
+        let append = ours.append(events).await?.rate();
         let drain = events as f64 / ours.drain().await?;
         let (after, _) = raw::used(&url).await?;
         let raw_append = events as f64 / raw::append(&url, events).await?;

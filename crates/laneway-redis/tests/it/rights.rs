@@ -3,11 +3,12 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use laneway_core::Documents;
+use laneway_core::{Documents, Store, StoreError};
 use laneway_redis::{RedisOptions, RedisStore};
 use laneway_testkit::conformance::{self, Case};
 
 use crate::conformance::RedisFixture;
+use crate::life::{append, stream};
 use crate::server::Server;
 
 const PAGE: &str = include_str!("../../../../docs/operating/redis.md");
@@ -98,4 +99,17 @@ fn without_one_of_the_rights_the_suite_fails() {
         };
         assert!(cases().iter().any(fails), "{right} is not needed");
     }
+}
+
+/// The server refuses a command inside a script: that is neither damage nor the caller's fault.
+#[tokio::test]
+async fn a_right_that_a_script_lacks_is_told_as_such() {
+    let server = Server::start(&[]);
+    let fewer: Vec<String> = words().into_iter().filter(|word| word != "+xadd").collect();
+    let namespace = "test-rights".to_owned();
+    let options = RedisOptions { namespace, ..RedisOptions::new(set_user(&server, &fewer)) };
+    let store = RedisStore::open(options).await.unwrap();
+    let stream = stream(&store).await;
+    let refused = store.append(append(&store, &stream, 1)).await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Down { reason } if reason.contains("see its ACL")), "{refused}");
 }

@@ -166,6 +166,7 @@ impl Follower {
                 Err(error) => return Err(ended(&Failure::from(error))),
             };
             let Some(last) = page.entries.last().map(Entry::id) else { return Ok(()) };
+            let before = self.wish.places.clone();
             let mut piece = String::new();
             for entry in page.entries {
                 self.wish.places.advance(at, entry.id());
@@ -177,7 +178,7 @@ impl Follower {
                 }
             }
             if !piece.is_empty() {
-                self.hand_over(Bytes::from(piece)).await?;
+                deliver(&self.pieces, Bytes::from(piece), PATIENCE, &before).await?;
             }
             if last >= page.head {
                 return Ok(());
@@ -192,17 +193,18 @@ impl Follower {
         event_text(&self.wish.places.to_string(), &json)
     }
 
+    /// Hands over what is no event, so that nobody misses it.
     async fn hand_over(&self, piece: Bytes) -> std::result::Result<(), End> {
         deliver(&self.pieces, piece, PATIENCE, &self.wish.places).await
     }
 }
 
-/// Hands a piece over, or says why the follower is dropped.
+/// Hands a piece over, or says why the follower is dropped, and where it comes back to miss nothing: `before` the piece.
 async fn deliver(
     pieces: &mpsc::Sender<Bytes>,
     piece: Bytes,
     patience: Duration,
-    places: &Places,
+    before: &Places,
 ) -> std::result::Result<(), End> {
     match seam::within(patience, pieces.send(piece)).await {
         Some(Ok(())) => Ok(()),
@@ -212,7 +214,7 @@ async fn deliver(
             tracing::warn!("a follower took nothing for {patience:?} and was dropped");
             telemetry::follower_dropped();
             let reason = format!("nothing was taken for {patience:?}");
-            let told = json!({"reason": reason, "at": places.to_string()});
+            let told = json!({"reason": reason, "at": before.to_string()});
             Err(Bytes::from(format!("event: dropped\ndata: {told}\n\n")))
         }
     }

@@ -75,20 +75,21 @@ fn left_open(exposure: Exposure, consent: Consent) -> Option<&'static str> {
     match (exposure, consent.tokens, consent.tls) {
         (Exposure::Machine, ..) | (Exposure::Network, true, true) => None,
         (Exposure::Network, false, true) => {
-            Some("whoever reaches this address may read and change everything")
+            Some("whoever reaches this address may read and change everything, as --allow-anonymous says")
         }
         (Exposure::Network, true, false) => {
-            Some("tokens and payloads can be read on their way to this address")
+            Some("tokens and payloads can be read on their way to this address, as --allow-plaintext says")
         }
-        (Exposure::Network, false, false) => {
-            Some("whoever reaches this address, or listens on the way, may read and change everything")
-        }
+        (Exposure::Network, false, false) => Some(
+            "whoever reaches this address, or listens on the way, may read and change everything, as --allow-anonymous and \
+             --allow-plaintext say",
+        ),
     }
 }
 
 /// Says again and again what was left open, for as long as it is.
 pub(crate) async fn remind(exposure: Exposure, consent: Consent) -> Infallible {
-    let tell = |open: &str| tracing::warn!("{open}: --allow-anonymous or --allow-plaintext was typed");
+    let tell = |open: &str| tracing::warn!("{open}");
     remind_by(left_open(exposure, consent), tell).await
 }
 

@@ -125,17 +125,15 @@ async fn a_follower_below_the_trim_is_told_where_to_go_on() {
     program.stop().await;
 }
 
-/// The end of an answer in chunks, however long it is.
-async fn end_of_answer(raw: &mut Raw) -> String {
-    const KEPT: usize = 4_096;
-    let mut last = Vec::new();
-    while !last.ends_with(b"\r\n0\r\n\r\n") {
+/// An answer in chunks, to its end.
+async fn whole_answer(raw: &mut Raw) -> String {
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n0\r\n\r\n") {
         let more = raw.more("the end").await;
         assert!(!more.is_empty(), "the connection ended before the answer");
-        last.extend_from_slice(&more);
-        last.drain(..last.len().saturating_sub(KEPT));
+        answer.extend_from_slice(&more);
     }
-    String::from_utf8_lossy(&last).into_owned()
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -154,20 +152,23 @@ async fn a_follower_that_reads_nothing_is_dropped_with_a_reason_and_holds_up_nob
         client.append("orders", &[event]).await.unwrap();
         references(&mut reading, 1).await;
     }
-    seam::until("it is dropped", || async {
-        let metrics = client.send(Method::GET, "/metrics", &[], None).await.ok()?;
-        String::from_utf8_lossy(&metrics.body).contains("laneway_followers_dropped_total 1\n").then_some(())
-    })
-    .await;
-    let last = end_of_answer(&mut deaf).await;
-    let (_, told) = last.split_once("event: dropped\ndata: ").unwrap_or_else(|| panic!("{last}"));
+    // Who follows with a heartbeat hears that nothing came for longer than anybody is waited for.
+    let call =
+        format!("GET /v1/streams/orders/events?after=0:{EVENTS}&heartbeat=31s\nAccept: text/event-stream");
+    Raw::call(&program, &call).await.until(": nothing new").await;
+    let metrics = client.send(Method::GET, "/metrics", &[], None).await.unwrap();
+    assert!(String::from_utf8_lossy(&metrics.body).contains("laneway_followers_dropped_total 1\n"));
+    let answer = whole_answer(&mut deaf).await;
+    let (events, told) = answer.rsplit_once("event: dropped\ndata: ").expect("it is told");
     let told: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
     assert_eq!(told["reason"], "nothing was taken for 30s");
+    let (_, last) = events.rsplit_once("\nid: 0:").expect("it had room for some");
+    let seen: usize = last.lines().next().unwrap().parse().unwrap();
+    assert_eq!(told["at"], format!("0:{seen}"), "the last that it got");
     // It comes back where it was.
     let place = told["at"].as_str().unwrap();
     let mut back = client.follow("orders", Some(0), Some(place)).await.unwrap();
     let next = references(&mut back, 1).await;
-    let seen: usize = place.strip_prefix("0:").unwrap().parse().unwrap();
     assert!(seen < EVENTS && next == [format!("orders/0/{}", seen + 1)], "{place}: {next:?}");
     program.stop().await;
 }

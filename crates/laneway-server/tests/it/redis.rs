@@ -113,7 +113,7 @@ fn doctor_and_config_check_know_the_server() {
 #[tokio::test]
 async fn calls_that_the_server_refuses_or_leaves_unanswered_say_which() {
     let (folder, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(&[]));
-    let variables = [("LANEWAY_STORE_ANSWER_WITHIN", "200ms")];
+    let variables = [("LANEWAY_STORE_ANSWER_WITHIN", "2s")];
     let program = Program::serve_as(folder.path(), &["--store", &redis.url()], &variables).await;
     call(&program, "PUT", "/v1/streams/orders", json!({"partitions": 1})).await;
     append(&program).await;

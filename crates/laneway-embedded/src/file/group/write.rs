@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::Done;
 use crate::file::log::{LogError, LogWriter, Position, Space, Stamp};
 use crate::file::state::{FileState, Group};
 use crate::file::store::Shared;
@@ -18,9 +19,20 @@ pub(crate) struct WriteThread {
 
 /// A group on its way to the disk.
 struct Taken {
+    answer: Answer,
     group: Group,
     /// It must be synced whatever the mode.
     synced: bool,
+}
+
+/// Those who wait for a group. They are told in any case: also when this thread comes to a bad end.
+struct Answer(Arc<Done>);
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        // Unless it was told before.
+        self.0.set(Err("the store stopped before it answered; see its message, then restart".into()));
+    }
 }
 
 impl WriteThread {
@@ -60,8 +72,7 @@ impl WriteThread {
 
     /// Makes a group durable and lets its calls answer. Answers the group that was gathered meanwhile: the lock of the state
     /// is had already, and this thread may wait long for it when the cores are busy. An error means that the store must stop.
-    fn commit(&mut self, Taken { mut group, synced }: Taken) -> Result<Option<Taken>, Arc<str>> {
-        let done = Arc::clone(&group.done);
+    fn commit(&mut self, Taken { answer, mut group, synced }: Taken) -> Result<Option<Taken>, Arc<str>> {
         let written = self.write(&mut group).and_then(|position| {
             if synced {
                 self.writer.sync()?;
@@ -71,13 +82,13 @@ impl WriteThread {
         match written {
             Ok(position) => {
                 let next = self.publish(position, &mut group);
-                done.set(Ok(()));
+                answer.0.set(Ok(()));
                 self.spare = group.emptied();
                 Ok(next)
             }
             Err(error) => {
                 let cause: Arc<str> = error.to_string().into();
-                done.set(Err(Arc::clone(&cause)));
+                answer.0.set(Err(Arc::clone(&cause)));
                 Err(cause)
             }
         }
@@ -128,5 +139,23 @@ impl WriteThread {
 /// must not be written.
 fn take(shared: &Shared, state: &mut FileState, spare: &mut Group) -> Option<Taken> {
     let synced = shared.pipeline.take()?;
-    Some(Taken { group: state.take_group(std::mem::take(spare)), synced })
+    let group = state.take_group(std::mem::take(spare));
+    Some(Taken { answer: Answer(Arc::clone(&group.done)), group, synced })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_waits_for_a_group_is_told_also_when_nobody_answers() {
+        let done = Arc::<Done>::default();
+        drop(Answer(Arc::clone(&done)));
+        assert!(done.wait().await.unwrap_err().contains("stopped before it answered"));
+        let done = Arc::<Done>::default();
+        let answer = Answer(Arc::clone(&done));
+        answer.0.set(Ok(()));
+        drop(answer);
+        assert_eq!(done.wait().await, Ok(()), "the first word counts");
+    }
 }
