@@ -117,21 +117,23 @@ impl Follower {
             self.wish.places.partitions().map(|partition| self.info.shard(partition)).collect();
         let mut hints: FuturesUnordered<_> =
             shards.iter().enumerate().map(|(at, shard)| wait(at, *shard, 0)).collect();
+        // Counts from the last word, however often it is looked in between.
+        let mut silent = Box::pin(seam::pass(self.wish.heartbeat));
         loop {
             for (at, shard) in shards.iter().enumerate() {
-                self.read_on(at, *shard).await?;
+                if self.read_on(at, *shard).await? {
+                    silent = Box::pin(seam::pass(self.wish.heartbeat));
+                }
             }
             // Everything that is there was read: wait for more.
             let hinted = loop {
-                let waited = async {
-                    tokio::select! {
-                        Some(hinted) = hints.next() => hinted,
-                        () = seam::pass(LOOK_AFTER) => (usize::MAX, Ok(0)),
+                tokio::select! {
+                    () = &mut silent => {
+                        self.hand_over(id_line(&self.wish.places, ": nothing new\n")).await?;
+                        silent = Box::pin(seam::pass(self.wish.heartbeat));
                     }
-                };
-                match seam::within(self.wish.heartbeat, waited).await {
-                    Some(hinted) => break hinted,
-                    None => self.hand_over(id_line(&self.wish.places, ": nothing new\n")).await?,
+                    Some(hinted) = hints.next() => break hinted,
+                    () = seam::pass(LOOK_AFTER) => break (usize::MAX, Ok(0)),
                 }
             };
             // One that fails is not asked again: the partition is looked at now and then.
@@ -143,8 +145,9 @@ impl Follower {
         }
     }
 
-    /// Hands over what one partition has, to its end.
-    async fn read_on(&mut self, at: usize, shard: Shard) -> std::result::Result<(), End> {
+    /// Hands over what one partition has, to its end. Answers whether there was anything.
+    async fn read_on(&mut self, at: usize, shard: Shard) -> std::result::Result<bool, End> {
+        let mut said = false;
         loop {
             let after = self.wish.places.after(at);
             let from = ReadFrom::After(after);
@@ -157,6 +160,7 @@ impl Follower {
                     let told = json!({"partition": shard.partition.0, "after": after.0, "first": first.0});
                     let words = id_line(&self.wish.places, &format!("event: trimmed\ndata: {told}\n"));
                     self.hand_over(words).await?;
+                    said = true;
                     continue;
                 }
                 Err(StoreError::NotFound { .. }) => {
@@ -165,7 +169,7 @@ impl Follower {
                 }
                 Err(error) => return Err(ended(&Failure::from(error))),
             };
-            let Some(last) = page.entries.last().map(Entry::id) else { return Ok(()) };
+            let Some(last) = page.entries.last().map(Entry::id) else { return Ok(said) };
             let before = self.wish.places.clone();
             let mut piece = String::new();
             for entry in page.entries {
@@ -179,9 +183,10 @@ impl Follower {
             }
             if !piece.is_empty() {
                 deliver(&self.pieces, Bytes::from(piece), PATIENCE, &before).await?;
+                said = true;
             }
             if last >= page.head {
-                return Ok(());
+                return Ok(said);
             }
         }
     }

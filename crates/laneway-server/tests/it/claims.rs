@@ -302,3 +302,22 @@ async fn a_claim_is_settled_only_where_it_was_made() {
     assert!(settle(&client, &claimed, r#""outcome":"done""#).await.accepted);
     program.stop().await;
 }
+
+/// However often it asks for more time: the processor says how long one attempt may take.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_has_no_longer_than_the_processor_allows() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = ready(&program).await;
+    let settings = r#"{"stream":"orders","pull":true,"timeout":"1s","retry":{"backoff":"10ms"}}"#;
+    client.put_processor("charge", &serde_json::from_str(settings).unwrap()).await.unwrap();
+    client.append("orders", &[event("ann", 1)]).await.unwrap();
+    let first = claim(&client, r#"{"wait":"20s","lease":"5m","worker":"slow"}"#).await;
+    let second = claim(&client, r#"{"wait":"20s","worker":"brisk"}"#).await;
+    assert_eq!((&second.key, second.attempt), (&first.key, 2));
+    assert!(first.fence < second.fence);
+    let late = settle(&client, &first, r#""outcome":"done""#).await;
+    assert_eq!((late.accepted, late.code.as_deref()), (false, Some("claim_lost")));
+    assert!(settle(&client, &second, r#""outcome":"done""#).await.accepted);
+    program.stop().await;
+}

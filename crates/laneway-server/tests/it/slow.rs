@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::program::Program;
+use crate::raw::Raw;
 use crate::seam;
 
 /// Connections of each kind: half a head, a body that does not come, and nothing after an answer.
@@ -165,4 +166,29 @@ async fn a_caller_finds_a_place_among_connections_that_do_nothing() {
     let first = seam::guarded("the end of the first", kept[0].read_to_end(&mut rest)).await;
     assert!(first.is_err() || rest.is_empty());
     program.stop().await;
+}
+
+/// When every place is taken by a call under way, one more is told so, and which setting it is about.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_finds_no_place_is_told_the_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve_as(folder.path(), &[], &[("LANEWAY_HTTP_CONNECTIONS_MAX", "2")]).await;
+    prepared(&program).await;
+    let call = "POST /v1/processors/charge/claim\nContent-Type: application/json\nTransfer-Encoding: chunked";
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        let mut claim = Raw::call(&program, call).await;
+        claim.piece(r#"{"wait":"30s"}"#).await;
+        claim.piece("").await;
+        waiting.push(claim);
+    }
+    let told = seam::until("there is no place left", || async {
+        let mut asking = Raw::call(&program, "GET /livez\nConnection: close").await;
+        let answer = asking.more("the answer").await;
+        Some(String::from_utf8_lossy(&answer).into_owned()).filter(|answer| answer.contains(" 503 "))
+    })
+    .await;
+    for says in ["\"code\":\"overloaded\"", "http.connections_max", "retry-after: "] {
+        assert!(told.contains(says), "{says}: {told}");
+    }
 }
