@@ -174,21 +174,18 @@ async fn a_caller_that_finds_no_place_is_told_the_limit() {
     let folder = tempfile::tempdir().unwrap();
     let program = Program::serve_as(folder.path(), &[], &[("LANEWAY_HTTP_CONNECTIONS_MAX", "2")]).await;
     prepared(&program).await;
-    let call = "POST /v1/processors/charge/claim\nContent-Type: application/json\nTransfer-Encoding: chunked";
-    let mut waiting = Vec::new();
+    let call = "GET /v1/streams/orders/events\nAccept: text/event-stream";
+    let mut followers = Vec::new();
     for _ in 0..2 {
-        let mut claim = Raw::call(&program, call).await;
-        claim.piece(r#"{"wait":"30s"}"#).await;
-        claim.piece("").await;
-        waiting.push(claim);
+        let mut follower = Raw::call(&program, call).await;
+        follower.until("retry: ").await;
+        followers.push(follower);
     }
-    let told = seam::until("there is no place left", || async {
-        let mut asking = Raw::call(&program, "GET /livez\nConnection: close").await;
-        let answer = asking.more("the answer").await;
-        Some(String::from_utf8_lossy(&answer).into_owned()).filter(|answer| answer.contains(" 503 "))
-    })
-    .await;
-    for says in ["\"code\":\"overloaded\"", "http.connections_max", "retry-after: "] {
+    let address = program.address().strip_prefix("http://").unwrap();
+    let mut told = String::new();
+    let mut one_more = TcpStream::connect(address).await.unwrap();
+    seam::guarded("the refusal", one_more.read_to_string(&mut told)).await.unwrap();
+    for says in ["HTTP/1.1 503 ", "\"code\":\"overloaded\"", "http.connections_max", "retry-after: "] {
         assert!(told.contains(says), "{says}: {told}");
     }
 }
