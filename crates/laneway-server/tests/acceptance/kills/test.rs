@@ -1,4 +1,5 @@
-//! Twenty kills of the server while clients append and handlers run, and an end in good order at last.
+//! Kills of the server, or of one of three after the other, while clients append and handlers run, and an end in good
+//! order at last.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +11,6 @@ use tokio::sync::watch;
 use crate::seam;
 use crate::support::{Http, Receipt, Server, Step};
 
-const KILLS: usize = 20;
 const CLIENTS: u64 = 8;
 const LANES: u64 = 16;
 
@@ -98,21 +98,30 @@ fn open(steps: &[Step]) -> BTreeSet<&str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_kills_and_a_drain_under_load_lose_nothing_and_settle_nothing_twice() {
-    let mut server = Server::start("", "").await;
+    kills(Server::start("", "").await, 20).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_of_each_of_three_nodes_under_load_loses_nothing_and_settles_nothing_twice() {
+    kills(Server::start_three("", "").await, 3).await;
+}
+
+async fn kills(mut server: Server, kills: usize) {
     let load = Arc::new(Load { starts: watch::Sender::new(1), acknowledged: watch::Sender::new(0) });
     let clients: Vec<_> =
         (0..CLIENTS).map(|client| seam::spawn(send(server.http(), client, Arc::clone(&load)))).collect();
     let mut random = fastrand::Rng::with_seed(20);
-    for _ in 0..KILLS {
+    for _ in 0..kills {
         acknowledged(&load, random.u64(4 * CLIENTS..20 * CLIENTS)).await;
         server.kill_and_start().await;
         load.starts.send_modify(|starts| *starts += 1);
     }
+    // What begins from here on is killed no more.
+    let killed = server.steps().len();
     acknowledged(&load, 200).await;
     let began = server.steps().len();
     server.drain().await;
     let drained = server.steps();
-    let of_the_last = &drained[began..];
     server.start_again().await;
     load.starts.send_modify(|starts| *starts = 0);
     let mut all = Vec::new();
@@ -125,24 +134,18 @@ async fn twenty_kills_and_a_drain_under_load_lose_nothing_and_settle_nothing_twi
     let violations = history.violations();
     let runs = history.steps.iter().filter(|step| step.outcome.is_none()).count();
     println!(
-        "{KILLS} kills and 1 drain, {} events acknowledged of {}, {runs} runs, {} violations",
+        "{kills} kills and 1 drain, {} events acknowledged of {}, {runs} runs, {} violations",
         history.acknowledged.len(),
         history.stored.len(),
         violations.len()
     );
     assert_eq!(violations, Vec::<String>::new());
-    // An end in good order waits for what runs, and settles it.
-    let term = |steps: &[Step]| steps.iter().map(|step| step.term().to_owned()).max();
-    let last = term(&drained);
-    let cut: Vec<&str> =
-        open(&drained).into_iter().filter(|fence| Some(&fence[..16]) == last.as_deref()).collect();
-    assert!(!of_the_last.is_empty() && cut.is_empty(), "cut by the end: {cut:?}");
-    let ended: BTreeSet<&str> = of_the_last
-        .iter()
-        .filter(|step| step.outcome.is_some())
-        .map(|step| step.reference.as_str())
-        .collect();
-    let again = history.steps[drained.len()..].iter().find(|step| ended.contains(step.reference.as_str()));
+    // An end in good order waits for what runs, and settles it: nobody runs it again, here or on another node.
+    let cut = open(&drained[killed..]);
+    assert!(drained.len() > began && cut.is_empty(), "cut by the end: {cut:?}");
+    let mut ended = BTreeSet::new();
+    let mut ends = history.steps[began..].iter().filter(|step| step.outcome.is_some());
+    let again = ends.find(|step| !ended.insert(step.reference.as_str()));
     assert!(again.is_none(), "settled before the end, and run again: {again:?}");
     server.stop().await;
 }
