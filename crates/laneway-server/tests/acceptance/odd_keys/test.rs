@@ -2,11 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::Program;
-use crate::support::Http;
+use crate::support::{Callers, Server};
 
 const ODD: [&[u8]; 14] = [
     b"ns/name",
@@ -50,40 +48,46 @@ fn check_key(key: &[u8], told: &Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn odd_keys_have_lanes_of_their_own_and_come_back_as_they_were() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut program = Program::serve(folder.path()).await;
-    let http = Http::new(program.address());
+    odd_keys(Server::empty().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn odd_keys_come_back_as_they_were_through_any_node() {
+    odd_keys(Server::empty_three().await).await;
+}
+
+async fn odd_keys(mut server: Server) {
+    let (http, mut callers) = (server.http(), Callers::new(&server));
     http.put("/v1/streams/odd", json!({"partitions":3})).await;
     http.put("/v1/processors/work", json!({"stream":"odd","pull":true})).await;
     for (key, number) in ODD.iter().zip(0..) {
         let event = named(key, json!({"data":number}));
-        let appended = http.done("/v1/streams/odd/events", json!([event, event])).await;
+        let appended = callers.done("/v1/streams/odd/events", json!([event, event])).await;
         let reference = appended["events"][1]["ref"].as_str().unwrap();
         let place = reference.strip_prefix("odd/").unwrap();
-        let event = http.get(&format!("/v1/streams/odd/events/{place}")).await;
+        let event = callers.get(&format!("/v1/streams/odd/events/{place}")).await;
         check_key(key, &event);
         assert_eq!((&event["seq"], &event["data"]), (&json!(2), &json!(number)), "{key:?}");
-        let claim =
-            http.done("/v1/processors/work/claim", json!({"wait":"20s","max_events":2})).await["claims"][0]
-                .take();
+        let claim = callers.claim("work", 2).await;
         check_key(key, &claim);
         // The first is done, and the second one has an hour.
         let first = &claim["events"][0]["id"];
         let settlement = json!({"claim":claim["claim"],"outcome":"retry","through":first,"retry_after":"1h"});
         let settle = json!({"settlements":[settlement]});
-        assert_eq!(http.done("/v1/processors/work/settle", settle).await["settlements"][0]["accepted"], true);
+        assert_eq!(
+            callers.done("/v1/processors/work/settle", settle).await["settlements"][0]["accepted"],
+            true
+        );
     }
-    program.signal(Signal::KILL);
-    program.ended().await;
-    let program = Program::serve(folder.path()).await;
-    let http = Http::new(program.address());
+    server.kill_and_start().await;
+    let (http, mut callers) = (server.http(), Callers::new(&server));
     for key in ODD {
-        let lane = http.get(&query(key)).await;
+        let lane = callers.get(&query(key)).await;
         check_key(key, &lane);
         assert_eq!((&lane["last_seq"], &lane["pending"]), (&json!(2), &json!(1)), "{key:?}");
-        let skipped = http.done("/v1/streams/odd/lanes/skip", named(key, json!({}))).await;
+        let skipped = callers.done("/v1/streams/odd/lanes/skip", named(key, json!({}))).await;
         assert_eq!(skipped["applied"], true, "{key:?}: {skipped}");
-        assert_eq!(http.get(&query(key)).await["pending"], 0, "{key:?}");
+        assert_eq!(callers.get(&query(key)).await["pending"], 0, "{key:?}");
     }
     for (event, says) in [
         (json!({"key":"k".repeat(513)}), "512"),
@@ -96,5 +100,5 @@ async fn odd_keys_have_lanes_of_their_own_and_come_back_as_they_were() {
         assert!(said.body["detail"].as_str().unwrap().contains(says), "{said:?}");
     }
     println!("{} odd keys, each with a lane of its own", ODD.len());
-    program.stop().await;
+    server.stop().await;
 }
