@@ -44,6 +44,8 @@ mod redrive;
 #[path = "retries/test.rs"]
 mod retries;
 mod seam;
+#[path = "steering/test.rs"]
+mod steering;
 mod support;
 #[path = "two_servers/test.rs"]
 mod two_servers;
