@@ -2,7 +2,9 @@
 //!
 //! What clients were told, what handlers did and what was emitted is held against the promises in the end, as for one
 //! server. Recovery is judged by the clock of the store: from the fault, or where nobody could work before it was over
-//! from its end, to the first settlement in the slowest of the partitions that it met.
+//! from its end, to the first settlement in the slowest of the partitions that it met. A violation counts for the fault
+//! during which, or after which and before the next, the event was settled where it shows; one of no single event, or of
+//! an event that was never settled, is not attributed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +13,9 @@ use laneway_testkit::fault::Road;
 use rustix::process::Signal;
 
 use crate::seam;
-use crate::support::{Cluster, Effect, History, LEASE, Load, Loss, NODES, PARTITIONS, lanes};
+use crate::support::{
+    Cluster, Effect, History, LEASE, Load, Loss, NODES, PARTITIONS, Receipt, Violation, lanes,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fault {
@@ -72,6 +76,8 @@ struct Suffered {
     fault: Fault,
     /// That were met.
     partitions: Vec<u64>,
+    /// When its turn began.
+    begun: u64,
     /// From when recovery counts.
     from: u64,
 }
@@ -161,6 +167,7 @@ impl Run {
         cluster.until_calm().await;
         load.until_more().await;
         load.burst(&cluster.http((node + 1) % NODES)).await;
+        let begun = seam::wall_clock();
         let mut partitions: Vec<u64> = (0..PARTITIONS).collect();
         let from = match fault {
             _ if fault.takes_over() => {
@@ -184,26 +191,52 @@ impl Run {
             _ => redis_fault(cluster, fault).await,
         };
         load.until_all_go_on(&cluster.http(node)).await;
-        self.suffered.push(Suffered { fault, partitions, from });
+        self.suffered.push(Suffered { fault, partitions, begun, from });
     }
 }
 
+/// The fault that a violation counts for.
+fn blamed(violation: &Violation, suffered: &[Suffered], effects: &[Effect]) -> Option<Fault> {
+    let reference = violation.reference.as_ref()?;
+    let settled = effects.iter().find(|effect| effect.receipt.reference == *reference)?;
+    suffered.iter().rfind(|suffered| suffered.begun <= settled.at).map(|suffered| suffered.fault)
+}
+
 /// Prints the table; answers the recoveries that took too long.
-fn table(suffered: &[Suffered], effects: &[Effect]) -> Vec<String> {
+fn table(suffered: &[Suffered], effects: &[Effect], violations: &[Violation]) -> Vec<String> {
     let mut recoveries: BTreeMap<Fault, Vec<Duration>> = BTreeMap::new();
     for suffered in suffered {
         recoveries.entry(suffered.fault).or_default().push(suffered.recovery(effects));
     }
+    let blamed: Vec<Option<Fault>> =
+        violations.iter().map(|violation| blamed(violation, suffered, effects)).collect();
+    let violations = |fault| blamed.iter().filter(|blamed| **blamed == fault).count();
     let mut late = Vec::new();
-    println!("| fault | count | recovered too late | recovery p50 | max |\n| --- | --- | --- | --- | --- |");
+    println!("| fault | count | violations | recovered too late | recovery p50 | max |");
+    println!("| --- | --- | --- | --- | --- | --- |");
     for (fault, mut times) in recoveries {
         times.sort_unstable();
         let too_late = times.iter().filter(|time| **time > RECOVERY_MAX).count();
         let (half, max) = (times[times.len() / 2], times[times.len() - 1]);
-        println!("| {} | {} | {too_late} | {half:.1?} | {max:.1?} |", fault.name(), times.len());
-        late.extend((too_late > 0).then(|| format!("{}: {times:?}", fault.name())));
+        let (name, count, violations) = (fault.name(), times.len(), violations(Some(fault)));
+        println!("| {name} | {count} | {violations} | {too_late} | {half:.1?} | {max:.1?} |");
+        late.extend((too_late > 0).then(|| format!("{name}: {times:?}")));
     }
+    println!("| not attributed | | {} | | | |", violations(None));
     late
+}
+
+#[test]
+fn a_violation_counts_for_the_fault_in_whose_time_its_event_was_settled() {
+    let receipt = |id| Receipt { reference: format!("orders/0/{id}"), key: "ann".to_owned(), seq: id };
+    let effect = |id| Effect { receipt: receipt(id), fence: String::new(), at: 10 * id };
+    let effects: Vec<Effect> = (1..=4).map(effect).collect();
+    let suffered = |fault, begun| Suffered { fault, partitions: vec![0], begun, from: begun };
+    let suffered = [suffered(Fault::KillNode, 15), suffered(Fault::KillRedis, 30)];
+    let blame = |id| blamed(&Violation::of(&receipt(id), String::new()), &suffered, &effects);
+    let blame: Vec<Option<Fault>> = (1..=5).map(blame).collect();
+    let (node, redis) = (Some(Fault::KillNode), Some(Fault::KillRedis));
+    assert_eq!(blame, [None, node, redis, redis, None], "before all faults, and never settled: nobody");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -224,7 +257,7 @@ async fn thirty_faults_of_nodes_roads_and_redis_break_no_promise() {
     acknowledged.extend(cluster.finish(lanes()).await);
     let history = History { losses, ..cluster.history(acknowledged).await };
 
-    let late = table(&suffered, &history.effects);
+    let late = table(&suffered, &history.effects, &history.wrong());
     let violations = history.violations();
     let lost = doubtful.iter().filter(|event| !history.stored.iter().any(|stored| stored.receipt == **event));
     let lost = lost.count();

@@ -79,6 +79,20 @@ pub(crate) struct History {
     pub(crate) losses: Vec<Loss>,
 }
 
+/// Something that is wrong.
+#[derive(Debug)]
+pub(crate) struct Violation {
+    what: String,
+    /// The event where it shows; nothing where it is one of no single event.
+    pub(crate) reference: Option<String>,
+}
+
+impl Violation {
+    pub(crate) fn of(receipt: &Receipt, what: String) -> Self {
+        Self { what, reference: Some(receipt.reference.clone()) }
+    }
+}
+
 impl Receipt {
     /// What an append said of an event of this lane.
     pub(crate) fn read(key: &str, told: &Value) -> Self {
@@ -149,8 +163,13 @@ pub(crate) fn by_lane<'a, T>(
 }
 
 impl History {
-    /// Everything that is wrong with it.
+    /// Everything that is wrong with it, in words.
     pub(crate) fn violations(&self) -> Vec<String> {
+        self.wrong().into_iter().map(|violation| violation.what).collect()
+    }
+
+    /// Everything that is wrong with it.
+    pub(crate) fn wrong(&self) -> Vec<Violation> {
         let mut found = self.lost();
         let steps = by_lane(&self.steps, |step| &step.key);
         let effects = by_lane(&self.effects, |effect| &effect.receipt.key);
@@ -164,22 +183,23 @@ impl History {
     }
 
     /// Acknowledged events that are not there as they were acknowledged.
-    fn lost(&self) -> Vec<String> {
+    fn lost(&self) -> Vec<Violation> {
         let stored: BTreeSet<&Receipt> = self.stored.iter().map(|stored| &stored.receipt).collect();
         let lost = self.acknowledged.iter().filter(|acknowledged| !stored.contains(acknowledged));
-        lost.map(|lost| format!("acknowledged and lost: {lost:?}")).collect()
+        lost.map(|lost| Violation::of(lost, format!("acknowledged and lost: {lost:?}"))).collect()
     }
 }
 
 /// What is wrong with the ids and numbers of a lane, and with how its events ended.
-fn chain(key: &str, stored: &[&Stored]) -> Vec<String> {
+fn chain(key: &str, stored: &[&Stored]) -> Vec<Violation> {
     let (mut found, mut before) = (Vec::new(), None);
     for (stored, seq) in stored.iter().zip(1..) {
+        let mut wrong = |what| found.push(Violation::of(&stored.receipt, what));
         if (stored.receipt.seq, stored.prev) != (seq, before) || before >= Some(stored.id) {
-            found.push(format!("lane {key}: {stored:?} does not follow {before:?} as number {seq}"));
+            wrong(format!("lane {key}: {stored:?} does not follow {before:?} as number {seq}"));
         }
         if stored.status != "done" {
-            found.push(format!("lane {key}: {stored:?} has not ended"));
+            wrong(format!("lane {key}: {stored:?} has not ended"));
         }
         before = Some(stored.id);
     }
@@ -187,22 +207,30 @@ fn chain(key: &str, stored: &[&Stored]) -> Vec<String> {
 }
 
 /// What is wrong with what the events of a lane emitted when they were settled.
-fn settlements(key: &str, stored: &[&Stored], effects: &[&Effect]) -> Vec<String> {
+fn settlements(key: &str, stored: &[&Stored], effects: &[&Effect]) -> Vec<Violation> {
     let mut found = Vec::new();
-    if !effects.iter().map(|effect| &effect.receipt).eq(stored.iter().map(|stored| &stored.receipt)) {
-        let settled: Vec<u64> = effects.iter().map(|effect| effect.receipt.seq).collect();
-        found.push(format!("lane {key}: not settled once each in order: {settled:?}"));
+    let settled = effects.iter().map(|effect| Some(&effect.receipt)).chain(std::iter::repeat(None));
+    let should = stored.iter().map(|stored| Some(&stored.receipt)).chain(std::iter::repeat(None));
+    let mut pairs = settled.zip(should).take(stored.len().max(effects.len()));
+    if let Some((settled, should)) = pairs.find(|(settled, should)| settled != should) {
+        let all: Vec<u64> = effects.iter().map(|effect| effect.receipt.seq).collect();
+        let first = settled.or(should).expect("both are there, or one is longer");
+        found.push(Violation::of(first, format!("lane {key}: not settled once each in order: {all:?}")));
     }
     if let Some(late) = effects.windows(2).find(|pair| pair[0].fence >= pair[1].fence) {
-        found.push(format!("lane {key}: settled by an owner that was none any more: {late:?}"));
+        let what = format!("lane {key}: settled by an owner that was none any more: {late:?}");
+        found.push(Violation::of(&late[1].receipt, what));
     }
     found
 }
 
 /// What is wrong with the runs of a lane of so many events.
-fn runs(key: &str, steps: &[&Step], events: u64, losses: &[Loss]) -> Vec<String> {
+fn runs(key: &str, steps: &[&Step], events: u64, losses: &[Loss]) -> Vec<Violation> {
     let mut found = Vec::new();
-    let mut wrong = |what: &str, step: &Step| found.push(format!("lane {key}: {what}: {step:?}"));
+    let mut wrong = |what: &str, step: &Step| {
+        let what = format!("lane {key}: {what}: {step:?}");
+        found.push(Violation { what, reference: Some(step.reference.clone()) });
+    };
     // The last that was done, and under which term.
     let (mut running, mut done, mut by): (Option<&Step>, u64, &str) = (None, 0, "");
     let mut newest = "";
@@ -239,7 +267,8 @@ fn runs(key: &str, steps: &[&Step], events: u64, losses: &[Loss]) -> Vec<String>
         (running, newest) = (Some(step), &step.fence);
     }
     if done != events {
-        found.push(format!("lane {key}: {done} is the last that ran of {events}"));
+        let what = format!("lane {key}: {done} is the last that ran of {events}");
+        found.push(Violation { what, reference: None });
     }
     found
 }

@@ -10,7 +10,7 @@ mod server;
 
 pub(crate) use callers::Callers;
 pub(crate) use cluster::{Cluster, LEASE, NODES, PARTITIONS};
-pub(crate) use history::{Effect, History, Loss, Receipt, Step, Stored, by_lane};
+pub(crate) use history::{Effect, History, Loss, Receipt, Step, Stored, Violation, by_lane};
 pub(crate) use http::{Http, Said};
 pub(crate) use load::{Load, lanes};
 pub(crate) use server::Server;
