@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use laneway_engine::cluster::NodeSettings;
+use laneway_engine::cluster::{NodeSettings, SeatView};
 
 use crate::seam;
-use crate::shop::{AND_THEN, LEASE, PARTITIONS, Shop, until};
+use crate::shop::{AND_THEN, LEASE, Node, PARTITIONS, Shop, lane_in_each, until};
 
 const ALL: usize = PARTITIONS as usize;
 
@@ -102,6 +102,66 @@ async fn a_run_that_outlasts_the_grace_is_given_back_and_is_no_attempt() {
     let elsewhere = shop.began().iter().filter(|ran| ran.node == "two").count();
     assert_eq!(elsewhere, again);
     assert_eq!(shop.done().len(), 16, "each was done once");
+}
+
+/// The seats as soon as so many of them are to move.
+async fn moving(node: &Node, count: usize) -> Vec<SeatView> {
+    loop {
+        let seats = node.cluster().await.seats;
+        if seats.iter().filter(|seat| seat.planned != seat.owner).count() == count {
+            return seats;
+        }
+        seam::wait(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_seats_move_and_the_others_do_not_stop_for_it() {
+    let mut shop = Shop::open();
+    let (one, two) = (shop.join("one").await, shop.join("two").await);
+    until("they share", || one.owns() == ALL / 2 && two.owns() == ALL / 2).await;
+    let (long, quick) = (lane_in_each("long"), lane_in_each("quick"));
+    for key in &long {
+        one.send_one(key, 60).await;
+    }
+    until("a run in each seat", || shop.began().len() == ALL).await;
+    let three = shop.join("three").await;
+    let before = seam::within(LEASE, moving(&one, 2)).await;
+    let stays = |partition: usize| before[partition].planned == before[partition].owner;
+    let staying: Vec<&String> = (0..ALL).filter(|at| stays(*at)).map(|at| &quick[at]).collect();
+    let givers: Vec<_> =
+        before.iter().filter(|seat| seat.planned != seat.owner).map(|seat| seat.owner).collect();
+    assert_eq!(givers.len(), 2);
+    assert_ne!(givers[0], givers[1], "each gives one of its four");
+
+    // The runs of those that move take longer than the grace: all that time events of the others come and are done, each
+    // when the one before it is settled.
+    let mut number = 100;
+    while three.owns() < 2 {
+        let sent = shop.now();
+        for key in &staying {
+            one.send_one(key, number).await;
+        }
+        until("they are done", || shop.done().iter().filter(|ran| ran.number == number).count() == ALL - 2)
+            .await;
+        let took = shop.now().since(sent);
+        assert!(took < Duration::from_millis(300), "number {number} took {took:?}: it waited for the move");
+        number += 1;
+    }
+    assert!(number > 130, "the move took long: {number}");
+    until("the long ones are done", || shop.done().iter().filter(|ran| ran.number == 60).count() == ALL)
+        .await;
+    let after = one.cluster().await.seats;
+    for (partition, (before, after)) in before.iter().zip(&after).enumerate() {
+        let begun: Vec<_> = shop.began().into_iter().filter(|ran| ran.key == long[partition]).collect();
+        if stays(partition) {
+            assert_eq!((after.owner, after.term), (before.owner, before.term), "it was not taken anew");
+            assert_eq!(begun.len(), 1, "its run was not disturbed: {begun:?}");
+        } else {
+            assert!(after.owner == Some(three.token()) && after.term > before.term, "{after:?}");
+            assert_eq!(begun.len(), 2, "its run was given back: {begun:?}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

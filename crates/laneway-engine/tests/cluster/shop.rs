@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use laneway_core::{
-    Clock as _, Document, Documents, Draft, Key, Kind, Result, Steady, StreamSettings, Timestamp,
+    Clock as _, Document, Documents, Draft, Key, Kind, Partition, Result, Steady, StreamSettings, Timestamp,
 };
 use laneway_embedded::MemoryStore;
 use laneway_engine::cluster::{ClusterView, NodeSettings, NodeToken};
@@ -218,6 +218,16 @@ impl Node {
             sent.receipt.expect("the store takes it");
         }
     }
+}
+
+/// A lane in each partition.
+pub(crate) fn lane_in_each(name: &str) -> Vec<String> {
+    let partition = |key: &String| Key::new(key.clone()).expect("a short key").partition(PARTITIONS);
+    let in_it = |wanted: u32| {
+        let mut names = (0..).map(|number| format!("{name}-{number}"));
+        names.find(|key| partition(key) == Partition(wanted)).expect("names do not end")
+    };
+    (0..PARTITIONS).map(in_it).collect()
 }
 
 fn draft(key: &str, number: u32) -> Draft {
