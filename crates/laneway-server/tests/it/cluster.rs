@@ -5,14 +5,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use http::Method;
-use laneway_client::wire::{EventDraft, NodeView};
+use laneway_client::wire::{EventDraft, Lease, NodeView};
 use laneway_testkit::servers::RedisServer;
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::cli::on;
 use crate::errors::refused;
-use crate::program::Program;
+use crate::program::{Program, paste};
 use crate::seam;
 
 /// A dead node's lanes run elsewhere within the usual lease and two seconds.
@@ -34,8 +34,24 @@ exec = ["sh", "-c", 'cat >/dev/null; echo "$LANEWAY_KEY $LANEWAY_SEQ" >> ran']
 concurrency = 8
 "#;
 
+/// Three partitions; what has a pipe of the name of its lane waits until somebody writes to it.
+const HELD_CONFIG: &str = r#"
+[[stream]]
+name = "orders"
+partitions = 3
+
+[[processor]]
+name = "charge"
+stream = "orders"
+exec = ["sh", "-c", 'cat >/dev/null; echo "begun $LANEWAY_KEY $LANEWAY_FENCE" >> ran; if [ -p "$LANEWAY_KEY" ]; then read go < "$LANEWAY_KEY"; fi; echo "done $LANEWAY_KEY $LANEWAY_FENCE" >> ran']
+"#;
+
 async fn node(folder: &Path, redis: &RedisServer, name: &str, lease: &str) -> Program {
-    std::fs::write(folder.join("laneway.toml"), CONFIG).unwrap();
+    node_with(CONFIG, folder, redis, name, lease).await
+}
+
+async fn node_with(config: &str, folder: &Path, redis: &RedisServer, name: &str, lease: &str) -> Program {
+    std::fs::write(folder.join("laneway.toml"), config).unwrap();
     let variables =
         [("LANEWAY_NODE_NAME", name), ("LANEWAY_NODE_LEASE", lease), ("LANEWAY_NODE_SETTLE", "100ms")];
     Program::serve_plainly(folder, &["--store", &redis.url()], &variables).await
@@ -133,6 +149,104 @@ async fn a_node_that_was_stopped_past_its_lease_finds_itself_fenced_and_joins_ag
     all_ran_in_order(&two, folder.path()).await;
 }
 
+/// Two lanes of each partition, of which the first is held from now on. All have run once.
+async fn held_and_free(at: &Program, folder: &Path, partitions: usize) -> Vec<[String; 2]> {
+    let mut lanes = vec![Vec::new(); partitions];
+    for key in (0..LANES).map(|lane| format!("lane-{lane}")) {
+        let partition = send_one(at, &key).await;
+        lanes[partition].push(key);
+    }
+    settled(at).await;
+    let lanes: Vec<_> = lanes.into_iter().map(|mut lanes| [lanes.remove(0), lanes.remove(0)]).collect();
+    for [held, _] in &lanes {
+        paste(format!("mkfifo {}", folder.join(held).display()));
+    }
+    lanes
+}
+
+/// Answers the partition.
+async fn send_one(at: &Program, key: &str) -> usize {
+    let event = serde_json::from_value(json!({"key": key, "data": 1})).unwrap();
+    let told = at.client().append("orders", &[event]).await.unwrap();
+    told.events[0].partition.unwrap() as usize
+}
+
+async fn settled(at: &Program) {
+    seam::until("all is settled", || async {
+        let stream = at.client().stream("orders").await.ok()?;
+        (stream.processors.first()?.lag == 0).then_some(())
+    })
+    .await;
+}
+
+/// Lets the run of a held lane end.
+fn let_go(folder: &Path, key: &str) {
+    let pipe = folder.join(key);
+    // Beside the test: it would wait for ever if the run was cut.
+    seam::beside(move || drop(std::fs::write(pipe, "go\n")));
+}
+
+/// What runs wrote down after this word, sorted.
+fn wrote(folder: &Path, word: &str) -> Vec<String> {
+    let ran = std::fs::read_to_string(folder.join("ran")).unwrap_or_default();
+    let mut found: Vec<String> =
+        ran.lines().filter_map(|line| line.strip_prefix(word)).map(str::to_owned).collect();
+    found.sort();
+    found
+}
+
+/// Waits until so many runs wrote it down.
+async fn written(folder: &Path, word: &str, count: usize) {
+    let enough = || std::future::ready((wrote(folder, word).len() == count).then_some(()));
+    seam::until(&format!("{count} times {word:?}"), enough).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_seat_moves_to_a_node_that_joins_and_the_runs_of_the_others_are_left_alone() {
+    let (folder, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(&[]));
+    let folder = folder.path();
+    let one = node_with(HELD_CONFIG, folder, &redis, "one", "10s").await;
+    let lanes = held_and_free(&one, folder, 3).await;
+    for [held, _] in &lanes {
+        send_one(&one, held).await;
+        written(folder, &format!("begun {held} "), 2).await;
+    }
+    let _two = node_with(HELD_CONFIG, folder, &redis, "two", "10s").await;
+    let leases = async |is_so: fn(&Lease) -> bool, count: usize| {
+        seam::until("so many leases stand so", || async {
+            let leases = one.client().leases().await.ok()?;
+            (leases.len() == 3 && leases.iter().filter(|lease| is_so(lease)).count() == count)
+                .then_some(leases)
+        })
+        .await
+    };
+    let before = leases(|lease| lease.moves_to.is_some(), 1).await;
+    let (moving, staying): (Vec<&Lease>, Vec<&Lease>) =
+        before.iter().partition(|lease| lease.moves_to.is_some());
+
+    // What stays goes on, event after event, while the move waits for the run.
+    for number in 2..=5 {
+        for lease in &staying {
+            let free = &lanes[lease.partition as usize][1];
+            send_one(&one, free).await;
+            written(folder, &format!("done {free} "), number).await;
+        }
+    }
+    assert_eq!(one.client().leases().await.unwrap(), before, "it still moves, and nothing else has changed");
+    let_go(folder, &lanes[moving[0].partition as usize][0]);
+    let after = leases(|lease| lease.moves_to.is_none(), 3).await;
+    let moved = &after[moving[0].partition as usize];
+    assert!(moved.node != moving[0].node && moved.term > moving[0].term, "{before:?} {after:?}");
+    for lease in staying {
+        assert_eq!(after[lease.partition as usize], *lease, "nobody took it anew");
+        let_go(folder, &lanes[lease.partition as usize][0]);
+    }
+    settled(&one).await;
+    let done = wrote(folder, "done ");
+    assert_eq!(wrote(folder, "begun "), done, "what began ended, with its fence");
+    assert_eq!(done.len(), LANES + 3 + 2 * 4, "and nothing ran twice");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn any_node_answers_for_all_and_steers_them() {
     let (folder, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(&[]));
@@ -151,9 +265,7 @@ async fn any_node_answers_for_all_and_steers_them() {
     on(&two, &["node", "drain", "two", "--undo"]).good();
     owned(&one, &[("one", PARTITIONS / 2), ("two", PARTITIONS / 2)]).await;
 
-    let term = |leases: &[laneway_client::wire::Lease]| {
-        leases.iter().find(|lease| lease.partition == 3).unwrap().term
-    };
+    let term = |leases: &[Lease]| leases.iter().find(|lease| lease.partition == 3).unwrap().term;
     let before = term(&one.client().leases().await.unwrap());
     on(&two, &["lease", "break", "charge/orders/3", "--yes"]).good();
     seam::until("it is taken anew", || async {
