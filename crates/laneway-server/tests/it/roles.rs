@@ -1,6 +1,10 @@
 //! What a process does of all there is to do.
 
+use std::path::Path;
+
 use laneway_client::wire::{ClaimRequest, EventDraft, ProcessorSettings};
+use laneway_testkit::servers::RedisServer;
+use rustix::process::Signal;
 
 use crate::program::{Program, run};
 use crate::seam;
@@ -52,6 +56,63 @@ async fn only_the_chosen_processors_run_and_the_others_are_left_alone() {
     assert!(program.client().processor("ship").await.unwrap().running);
     program.stop().await;
     assert!(ran("charge.txt"), "it ran once");
+}
+
+/// A node of a cluster.
+async fn node(folder: &Path, redis: &RedisServer, name: &str, chosen: &[&str]) -> Program {
+    let url = redis.url();
+    let args = [&["--store", &url, "--node-name", name], chosen].concat();
+    let variables = [("LANEWAY_NODE_LEASE", "2s"), ("LANEWAY_NODE_SETTLE", "100ms")];
+    Program::serve_plainly(folder, &args, &variables).await
+}
+
+/// Waits until each node owns so many seats of a processor, and nobody owns others.
+async fn owned(at: &Program, should: &[(&str, &str, usize)]) {
+    seam::until(&format!("seats are owned as {should:?}"), || async {
+        let leases = at.client().leases().await.ok()?;
+        let nodes = at.client().nodes().await.ok()?;
+        let count = |name: &str, processor: &str| {
+            let is_it = |token: &str| nodes.iter().any(|node| node.node == token && node.name == name);
+            leases.iter().filter(|lease| is_it(&lease.node) && lease.processor == processor).count()
+        };
+        let all: usize = should.iter().map(|(.., seats)| seats).sum();
+        let is_so = should.iter().all(|(name, processor, seats)| count(name, processor) == *seats);
+        (is_so && leases.len() == all).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_own_seats_of_the_processors_they_were_chosen_for_and_no_others() {
+    let (folder, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(&[]));
+    let folder = folder.path();
+    std::fs::write(folder.join("laneway.toml"), FILE.replacen("\n\n", "\npartitions = 4\n\n", 1)).unwrap();
+    let both = node(folder, &redis, "both", &[]).await;
+    owned(&both, &[("both", "charge", 4), ("both", "mail", 4)]).await;
+    let charger = node(folder, &redis, "charger", &["--processor", "charge", "--tag", "blue"]).await;
+    owned(&both, &[("both", "charge", 2), ("charger", "charge", 2), ("both", "mail", 4)]).await;
+    let nodes = both.client().nodes().await.unwrap();
+    let listed = nodes.iter().find(|node| node.name == "charger").unwrap();
+    assert_eq!(
+        (&listed.processors[..], &listed.tags[..]),
+        (&["charge".to_owned()][..], &["blue".to_owned()][..])
+    );
+
+    // What it may run it takes from a dead node beyond its share; what it may not waits for one that may.
+    both.signal(Signal::KILL);
+    owned(&charger, &[("charger", "charge", 4)]).await;
+    let events: Vec<EventDraft> = (0..16)
+        .map(|lane| EventDraft { key: Some(format!("lane-{lane}")), ..EventDraft::default() })
+        .collect();
+    charger.client().append("orders", &events).await.unwrap();
+    let ran = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default().lines().count();
+    seam::until("all runs of charge", || std::future::ready((ran("charge.txt") == 16).then_some(()))).await;
+    owned(&charger, &[("charger", "charge", 4)]).await;
+    assert_eq!(ran("mail.txt"), 0);
+    let mailer = node(folder, &redis, "mailer", &["--processor", "mail", "--tag", "green"]).await;
+    owned(&mailer, &[("charger", "charge", 4), ("mailer", "mail", 4)]).await;
+    seam::until("all runs of mail", || std::future::ready((ran("mail.txt") == 16).then_some(()))).await;
+    assert_eq!(ran("charge.txt"), 16, "it ran once");
 }
 
 #[test]
