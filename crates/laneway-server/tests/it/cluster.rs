@@ -299,7 +299,9 @@ async fn a_settlement_that_no_owner_decides_is_to_be_repeated_and_counts_once() 
     on(&one, &["stream", "send", "mails", "--key", "ann", "1"]).good();
     let owner = seam::until("it is owned", || async {
         let leases = one.client().leases().await.ok()?;
-        leases.into_iter().find(|lease| lease.processor == "mailer").map(|lease| lease.node)
+        let token = leases.into_iter().find(|lease| lease.processor == "mailer")?.node;
+        let nodes = one.client().nodes().await.ok()?;
+        nodes.into_iter().find(|node| node.node == token).map(|node| node.name)
     })
     .await;
     let (owner, other) = if owner == "one" { (&one, &two) } else { (&two, &one) };
