@@ -1,6 +1,7 @@
 //! Integration tests of the Redis store, on a real server that this binary starts and stops.
 
 mod conformance;
+mod declared;
 mod failover;
 mod life;
 mod memory;
