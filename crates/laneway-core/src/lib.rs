@@ -8,6 +8,7 @@
 //! [`documents`] and [`wakeups`] (the two small seams beside it), [`error`] (what a caller does next), [`copying`]
 //! (from any store to any other).
 
+pub mod adoption;
 pub mod clock;
 pub mod copying;
 pub mod documents;

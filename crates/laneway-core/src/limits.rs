@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use crate::clock::Timestamp;
+
 /// Longest key in bytes: long enough for a path-like name, short enough to sit in an index page.
 pub const KEY_BYTES_MAX: usize = 512;
 /// Longest event type in bytes.
@@ -43,8 +45,14 @@ pub const STREAMS_MAX: u32 = (1 << 13) - 1;
 pub const PARTITIONS_MAX: u32 = 1 << 12;
 /// Highest event id or schedule number: what a job id has room for.
 pub const NUMBER_MAX: u64 = (1 << 48) - 1;
-/// How far the ids of a shard jump when its store turns out to have lost a tail (contract 1.4).
+/// How far the ids of a shard jump when its store turns out to have lost a tail (contract 1.4) and the clock is no help.
 pub const ADOPTION_JUMP: u64 = 1 << 20;
+/// From when on the clock counts for that jump: the first of January 2026.
+pub const ADOPTION_SINCE: Timestamp = Timestamp(1_767_225_600_000_000);
+/// Ids that every millisecond counts for then: more than a shard on a server gives in one.
+pub const CLOCK_IDS_PER_MILLI: u64 = 256;
+/// Ids beyond which the clock counts no further, in the year 2052 or when it is wrong: a quarter of all ids is left to give.
+pub const CLOCK_IDS_MAX: u64 = NUMBER_MAX / 4 * 3;
 /// How many ids above the floor a seat may have settled out of order (contract 1.9).
 pub const WINDOW_IDS: u64 = 65_536;
 /// Most entries of a page of any list.

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use crate::adoption::Gap;
 use crate::ids::EventId;
 use crate::limits::WINDOW_IDS;
 
@@ -79,8 +80,9 @@ impl FromIterator<EventId> for Passed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     floor: EventId,
-    /// Words from `floor / 64` on; bits at or below the floor are not kept up.
-    words: VecDeque<u64>,
+    /// Words that have a bit, ascending by number, none below `floor / 64`: a jump of ids takes no room. Bits at or below
+    /// the floor are not kept up.
+    words: VecDeque<(u64, u64)>,
 }
 
 impl Window {
@@ -101,29 +103,23 @@ impl Window {
 
     /// Whether this id is passed.
     pub fn contains(&self, id: EventId) -> bool {
-        if id <= self.floor {
-            return true;
-        }
-        let index = id.0 / 64 - self.floor.0 / 64;
-        let word = usize::try_from(index).ok().and_then(|at| self.words.get(at)).copied().unwrap_or(0);
-        word >> (id.0 % 64) & 1 == 1
+        id <= self.floor || self.word(id.0 / 64) >> (id.0 % 64) & 1 == 1
     }
 
     /// Marks ids and lets the floor rise over every passed id and every gap (ids that were never given).
     /// Bits at or below the floor are ignored. The caller has checked the ceiling.
-    pub fn pass(&mut self, passed: &Passed, gaps: &[(EventId, EventId)]) {
+    pub fn pass(&mut self, passed: &Passed, gaps: &[Gap]) {
         let first = self.floor.0 / 64;
-        for (word, bits) in passed.words().iter().filter(|(word, _)| *word >= first) {
-            let at = usize::try_from(word - first).expect("below the ceiling");
-            if self.words.len() <= at {
-                self.words.resize(at + 1, 0);
+        for (word, bits) in passed.words().iter().filter(|(word, bits)| *word >= first && *bits != 0) {
+            match self.find(*word) {
+                Ok(at) => self.words[at].1 |= bits,
+                Err(at) => self.words.insert(at, (*word, *bits)),
             }
-            self.words[at] |= bits;
         }
         self.rise(gaps);
     }
 
-    fn rise(&mut self, gaps: &[(EventId, EventId)]) {
+    fn rise(&mut self, gaps: &[Gap]) {
         let mut floor = self.floor.0;
         loop {
             let next = floor + 1;
@@ -131,10 +127,9 @@ impl Window {
                 floor = gap.1.0;
                 continue;
             }
-            let at = usize::try_from(next / 64 - self.floor.0 / 64).ok();
-            let Some(word) = at.and_then(|at| self.words.get(at)) else { break };
             // Whole runs of ones at a time: a full word is one step.
-            let run = u64::from((!(word >> (next % 64))).trailing_zeros()).min(64 - next % 64);
+            let open = !(self.word(next / 64) >> (next % 64));
+            let run = u64::from(open.trailing_zeros()).min(64 - next % 64);
             if run == 0 {
                 break;
             }
@@ -142,21 +137,29 @@ impl Window {
                 gaps.iter().map(|(from, _)| from.0).filter(|from| *from > next).min().unwrap_or(u64::MAX);
             floor = (floor + run).min(stop - 1);
         }
-        let dropped = floor / 64 - self.floor.0 / 64;
-        for _ in 0..dropped.min(self.words.len() as u64) {
+        while self.words.front().is_some_and(|(word, _)| *word < floor / 64) {
             self.words.pop_front();
         }
         self.floor = EventId(floor);
     }
 
     /// The words above the floor that have a bit, as `(word, bits)`.
-    pub fn words(&self) -> impl Iterator<Item = (u64, u64)> {
-        let first = self.floor.0 / 64;
-        self.words
-            .iter()
-            .enumerate()
-            .filter(|(_, bits)| **bits != 0)
-            .map(move |(at, bits)| (first + at as u64, *bits))
+    pub fn words(&self) -> impl ExactSizeIterator<Item = (u64, u64)> {
+        self.words.iter().copied()
+    }
+
+    fn word(&self, word: u64) -> u64 {
+        self.find(word).map_or(0, |at| self.words[at].1)
+    }
+
+    /// Where a word is, or would be. Mostly words follow each other without a hole, and then its place is known.
+    fn find(&self, word: u64) -> Result<usize, usize> {
+        let first = self.words.front().map_or(0, |(first, _)| *first);
+        let guess = word.checked_sub(first).and_then(|at| usize::try_from(at).ok());
+        match guess {
+            Some(at) if self.words.get(at).is_some_and(|(found, _)| *found == word) => Ok(at),
+            _ => self.words.binary_search_by_key(&word, |(found, _)| *found),
+        }
     }
 }
 
@@ -188,6 +191,11 @@ mod tests {
         check(0, &[1, 2], &[(3, 1_000_000)], 1_000_000);
         check(0, &[1_000_001, 2, 1], &[(3, 1_000_000)], 1_000_001);
         check(5, &[7, 6], &[(6, 6)], 7);
+        // A jump by the clock takes no room.
+        let far = 1 << 47;
+        let window = check(0, &[2, far + 1, far + 2], &[(4, far)], 0);
+        assert_eq!(window.words().count(), 2);
+        check(0, &[2, far + 1, far + 2, 3, 1], &[(4, far)], far + 2);
     }
 
     #[test]

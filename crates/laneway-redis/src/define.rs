@@ -3,7 +3,9 @@
 //! that a caller that died in between leaves nothing half done.
 
 use futures::{StreamExt, TryStreamExt, stream};
-use laneway_core::limits::{ADOPTION_JUMP, STREAMS_MAX, VALUE_BYTES_MAX};
+use laneway_core::limits::{
+    ADOPTION_JUMP, ADOPTION_SINCE, CLOCK_IDS_MAX, CLOCK_IDS_PER_MILLI, STREAMS_MAX, VALUE_BYTES_MAX,
+};
 use laneway_core::store::{Define, Defined, Import};
 use laneway_core::{
     Mode, Partition, ProcessorId, ProcessorInfo, Refusal, Result, Shard, StoreError, StreamId, StreamInfo,
@@ -96,7 +98,10 @@ impl RedisStore {
                 (Subject::Shard(shard), call)
             }
             Define::Adopt { shard, stored } => {
-                let call = named! { adopt: stored.0, jump: ADOPTION_JUMP };
+                let call = named! {
+                    adopt: stored.0, jump: ADOPTION_JUMP, since: ADOPTION_SINCE.0, per_milli: CLOCK_IDS_PER_MILLI,
+                    by_clock_max: CLOCK_IDS_MAX,
+                };
                 self.on_shard(&self.scripts().place, shard, &call).await?;
                 return self.defined(shard.stream).await;
             }

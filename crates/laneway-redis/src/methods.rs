@@ -93,7 +93,12 @@ impl Store for RedisStore {
         let mut reply = self.on_seat(&self.scripts().seize, seize.seat, &call).await?;
         let mut seat = rows::seat(reply.list()?)?;
         seat.progress.clean = seat.was_clean;
-        Ok(Resume { progress: seat.progress, head: reply.id()?, request_no: seat.request_no })
+        Ok(Resume {
+            progress: seat.progress,
+            head: reply.id()?,
+            gaps: rows::gaps(&mut reply)?,
+            request_no: seat.request_no,
+        })
     }
 
     async fn lanes(&self, lanes: Lanes) -> Result<Vec<LaneView>> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
+use laneway_core::adoption::Gap;
 use laneway_core::event::Dedup;
 use laneway_core::store::{
     DeadLetter, EndRow, JobEnd, JobResult, Progress, Receipt, SeatStatus, Source, TailView, TicketRow,
@@ -257,10 +258,15 @@ pub(crate) fn shard(mut from: Reply) -> Result<ShardInfo> {
         scheduled: from.number()?,
         trimmed: from.id()?,
         time: from.timestamp()?,
-        gaps: from.list()?.each(|gaps| {
-            let mut gap = gaps.list()?;
-            Ok((gap.id()?, gap.id()?))
-        })?,
+        gaps: gaps(&mut from)?,
+    })
+}
+
+/// Ids that were never given, as both `shard_view` and `seize.lua` tell them.
+pub(crate) fn gaps(from: &mut Reply) -> Result<Vec<Gap>> {
+    from.list()?.each(|gaps| {
+        let mut gap = gaps.list()?;
+        Ok((gap.id()?, gap.id()?))
     })
 }
 

@@ -103,31 +103,45 @@ async fn hear(
     within: Duration,
     ready: oneshot::Sender<()>,
 ) {
-    let (mut failed, mut ready) = (0, Some(ready));
+    let (mut failed, mut told, mut ready) = (0, false, Some(ready));
     loop {
-        if let Some(Ok((mut sink, mut messages))) = seam::within(within, subscribed(&client, &channel)).await
-        {
-            failed = 0;
-            heard.topics.lock().hear_all();
-            let _ = ready.take().map(|ready| ready.send(()));
-            loop {
-                match seam::within(QUIET, messages.next()).await {
-                    Some(Some(message)) => {
-                        if let Some(topic) = read_topic(message.get_payload_bytes()) {
-                            heard.topics.lock().hear(topic);
-                        }
-                    }
-                    Some(None) => break,
-                    // Nothing was told, or the connection leads nowhere.
-                    None if matches!(seam::within(within, sink.ping::<Value>()).await, Some(Ok(_))) => {}
-                    None => break,
-                }
+        match seam::within(within, subscribed(&client, &channel)).await {
+            Some(Ok((sink, messages))) => {
+                (failed, told) = (0, false);
+                heard.topics.lock().hear_all();
+                let _ = ready.take().map(|ready| ready.send(()));
+                hear_messages(sink, messages, &heard, within).await;
+                tracing::debug!(channel, "the channel of wake-ups is closed");
             }
+            // Told once, and again after every time that it worked: whoever polls is slower, and nothing else shows why.
+            unheard if !told => {
+                let reason = unheard.and_then(Result::err).map(|error| error.to_string());
+                let reason = reason.unwrap_or_else(|| format!("no answer within {within:?}"));
+                told = true;
+                tracing::warn!(channel, reason, "no wake-ups are heard: changes are found by polling");
+            }
+            _ => {}
         }
         drop(ready.take());
         failed += 1;
-        tracing::debug!(channel, failed, "the channel of wake-ups is closed");
         seam::sleep(pause(failed)).await;
+    }
+}
+
+/// Until the channel is closed.
+async fn hear_messages(mut sink: PubSubSink, mut messages: PubSubStream, heard: &Heard, within: Duration) {
+    loop {
+        match seam::within(QUIET, messages.next()).await {
+            Some(Some(message)) => {
+                if let Some(topic) = read_topic(message.get_payload_bytes()) {
+                    heard.topics.lock().hear(topic);
+                }
+            }
+            Some(None) => return,
+            // Nothing was told, or the connection leads nowhere.
+            None if matches!(seam::within(within, sink.ping::<Value>()).await, Some(Ok(_))) => {}
+            None => return,
+        }
     }
 }
 

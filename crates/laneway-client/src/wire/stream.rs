@@ -74,6 +74,8 @@ pub struct PartitionHead {
     pub partition: u32,
     /// Its last id.
     pub head: u64,
+    /// Events that it ever had. Fewer than its last id once a store was restored or failed over, because ids jump then.
+    pub events: u64,
 }
 
 /// A processor of a stream.

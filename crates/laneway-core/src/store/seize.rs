@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use crate::adoption::Gap;
 use crate::ids::{EventId, Fence, Incarnation, Nonce, Seat, Term};
 use crate::window::Window;
 
@@ -75,6 +76,8 @@ pub struct Resume {
     pub progress: Progress,
     /// Last id of the shard.
     pub head: EventId,
+    /// Ids of the shard that were never given.
+    pub gaps: Vec<Gap>,
     /// Highest request number.
     pub request_no: u64,
 }

@@ -80,7 +80,7 @@ impl Store for FileStore {
         let cost = self.define_cost(&define);
         let removed = if let Define::RemoveStream { stream, .. } = define { Some(stream) } else { None };
         let defined =
-            self.shared().call(cost, move |state, _| machine::define::define(state, define)).await?;
+            self.shared().call(cost, move |state, now| machine::define::define(state, now, define)).await?;
         if let Some(stream) = removed {
             self.shared().recent_marks.forget(stream);
         }

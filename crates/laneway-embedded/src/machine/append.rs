@@ -3,6 +3,7 @@
 //! Everything is decided on a plan that only reads; a conflict anywhere drops the plan, so nothing is ever
 //! undone. A plain draft reads nothing but the tail of its lane.
 
+use laneway_core::adoption::given_between;
 use laneway_core::limits::{HOLD_MAX, NUMBER_MAX, PAGE_MAX};
 use laneway_core::store::{Append, Appended, ObjectWrite, Origin, Receipt, Source};
 use laneway_core::{
@@ -14,7 +15,7 @@ use laneway_core::{
 use super::codec::{Seen, Stored, Value, Waiting, keys, load};
 use super::dedup::{Entries, Found};
 use super::joins::{self, Joins, Verdict};
-use super::{Now, State, Table, gate, ids, schedule};
+use super::{Now, State, Table, gate, schedule};
 
 /// Appends events to one shard.
 pub(crate) fn append<S: State>(
@@ -285,10 +286,10 @@ fn check_pending<S: State>(
         return Err(Refusal::new("events of the call in one partition", joining.to_string(), most).into());
     }
     let seats = state.seats(shard);
-    let mut pending = if seats.is_empty() { ids::count(info, info.trimmed, info.head) } else { 0 };
+    let mut pending = if seats.is_empty() { given_between(&info.gaps, info.trimmed, info.head) } else { 0 };
     for (processor, seat) in seats {
         let floor = seat.window.floor().max(info.trimmed);
-        let above = ids::count(info, floor, info.head);
+        let above = given_between(&info.gaps, floor, info.head);
         let room = limit.saturating_sub(above + joining);
         let seat = (Seat { shard, processor }, seat.head.incarnation);
         pending = pending.max(above + sided(state, seat, info, floor, room)?);
@@ -312,7 +313,7 @@ fn sided<S: State>(
     let rows = state.scan(Table::SidedId, &prefix, None, 1)?;
     let Some((first, _)) = rows.first() else { return Ok(0) };
     let first = keys::last_number(first)?;
-    let at_most = ids::count(info, EventId(first.saturating_sub(1)), floor);
+    let at_most = given_between(&info.gaps, EventId(first.saturating_sub(1)), floor);
     if at_most <= room {
         return Ok(at_most);
     }

@@ -1,6 +1,7 @@
 //! Define: streams, processors, and what changes a shard as a whole.
 
-use laneway_core::limits::{ADOPTION_JUMP, NUMBER_MAX, STREAMS_MAX, VALUE_BYTES_MAX};
+use laneway_core::adoption::adopted_head;
+use laneway_core::limits::{NUMBER_MAX, STREAMS_MAX, VALUE_BYTES_MAX};
 use laneway_core::store::{Define, Defined};
 use laneway_core::{
     Bytes, ConflictReason, EventId, Incarnation, Partition, ProcessorId, ProcessorInfo, Refusal, Result,
@@ -11,7 +12,7 @@ use laneway_core::{
 use super::append::used_up;
 use super::codec::keys::{self, Single};
 use super::codec::{Numbered, Stored, load};
-use super::{SeatHead, SeatState, State, Table, gate, import, sweep};
+use super::{Now, SeatHead, SeatState, State, Table, gate, import, sweep};
 
 /// Version of the rule from keys to partitions that new streams begin with.
 const FIRST_LAYOUT: u32 = 1;
@@ -46,7 +47,7 @@ const SEAT_TABLES: [Table; 11] = [
 ];
 
 /// Changes the catalogue or a shard as a whole.
-pub(crate) fn define<S: State>(state: &mut S, define: Define) -> Result<Defined> {
+pub(crate) fn define<S: State>(state: &mut S, now: Now, define: Define) -> Result<Defined> {
     let stream = match define {
         Define::Stream { name, expect: None, settings } => Some(create_stream(state, name, settings)?),
         Define::Stream { name, expect: Some(version), settings } => {
@@ -61,7 +62,7 @@ pub(crate) fn define<S: State>(state: &mut S, define: Define) -> Result<Defined>
         }
         Define::RemoveProcessor { processor } => Some(remove_processor(state, processor)?),
         Define::Seal { shard } => Some(seal(state, shard)?),
-        Define::Adopt { shard, stored } => Some(adopt(state, shard, stored)?),
+        Define::Adopt { shard, stored } => Some(adopt(state, now, shard, stored)?),
         Define::Import(piece) => import::import(state, piece)?,
     };
     Ok(Defined { stream: stream.map(|id| gate::stream(state, id).cloned()).transpose()? })
@@ -273,7 +274,7 @@ fn seal<S: State>(state: &mut S, shard: Shard) -> Result<StreamId> {
     Ok(id)
 }
 
-fn adopt<S: State>(state: &mut S, shard: Shard, stored: Incarnation) -> Result<StreamId> {
+fn adopt<S: State>(state: &mut S, now: Now, shard: Shard, stored: Incarnation) -> Result<StreamId> {
     let info = gate::shard(state, shard)?;
     gate::imported(shard, info)?;
     let current = state.incarnation();
@@ -283,7 +284,7 @@ fn adopt<S: State>(state: &mut S, shard: Shard, stored: Incarnation) -> Result<S
     if info.incarnation != stored {
         return Err(StoreError::Adopt { shard, stored: info.incarnation.0, current });
     }
-    let (first, head) = (info.head.next(), EventId(info.head.0 + ADOPTION_JUMP));
+    let (first, head) = (info.head.next(), adopted_head(info.head, now.calendar));
     if head.0 > NUMBER_MAX {
         return Err(used_up(shard));
     }

@@ -36,9 +36,11 @@ pub(crate) fn seize<S: State>(state: &mut S, now: Now, seize: Seize) -> Result<R
 }
 
 fn resume<S: State>(state: &S, seat: laneway_core::Seat, stored: &SeatState) -> Resume {
+    let (head, gaps) = state.shard(seat.shard).map(|info| (info.head, info.gaps.clone())).unwrap_or_default();
     Resume {
         progress: progress(stored, stored.head.was_clean),
-        head: state.shard(seat.shard).map(|info| info.head).unwrap_or_default(),
+        head,
+        gaps,
         request_no: stored.head.request_no,
     }
 }

@@ -1,6 +1,7 @@
 //! Trim: what retention allows to go. Never an event that a registered processor has not passed, also not one
 //! in a siding; rows go when their own time is over.
 
+use laneway_core::adoption::given_between;
 use laneway_core::store::{DeadLetter, JobResult, Trim, Trimmed};
 use laneway_core::{EventId, JobNumber, Result, Seat, Shard, ShardInfo, StreamInfo, Timestamp};
 
@@ -18,7 +19,7 @@ pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trim
     gate::imported(shard, info)?;
     let (seats, dead_keep) = (seats(state, stream, shard), stream.settings.dead_keep);
     let through = bound(state, now, stream, shard, info)?;
-    let events = ids::count(info, info.trimmed, through);
+    let events = given_between(&info.gaps, info.trimmed, through);
     let expired = if seats.is_empty() { events } else { 0 };
     let first = ids::next(info, through.max(info.trimmed));
     if through > info.trimmed {

@@ -89,7 +89,8 @@ impl Store for MemoryStore {
     }
 
     async fn define(&self, define: Define) -> Result<Defined> {
-        machine::define::define(&mut *self.state.lock(), define)
+        let now = self.now();
+        machine::define::define(&mut *self.state.lock(), now, define)
     }
 
     async fn append(&self, append: Append) -> Result<Appended> {

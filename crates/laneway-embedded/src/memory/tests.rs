@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures::executor::block_on;
 use laneway_core::event::Dedup;
-use laneway_core::limits::ADOPTION_JUMP;
 use laneway_core::store::{Append, Commit, Define, Promote, Receipt, Seize, Trim};
 use laneway_core::{
     Bytes, CommitId, Delay, DelayMode, Draft, EventId, Fence, Incarnation, Key, Kind, ManualClock, Nonce,
@@ -103,8 +102,8 @@ fn an_open_event_before_the_jump_does_not_hold_up_those_after_it() {
     assert!(matches!(place.append(draft()), Err(StoreError::Adopt { .. })));
     let adopt = Define::Adopt { shard: place.seat.shard, stored: Incarnation(1) };
     block_on(place.store.define(adopt)).unwrap();
-    place.append(draft()).unwrap();
-    let (fence, after) = (place.seize(), ADOPTION_JUMP + 2);
+    let Receipt::New { id: EventId(after), .. } = place.append(draft()).unwrap() else { panic!("it is new") };
+    let fence = place.seize();
     assert_eq!(place.pass(fence, &[after]).unwrap(), EventId(0));
     let fence = Fence { version: fence.version + 1, ..fence };
     assert_eq!(place.pass(fence, &[1]).unwrap(), EventId(after));

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use laneway_core::adoption::given_between;
+
 use super::seat::Seat;
 use crate::observe::{Levels, Tally, between};
 use crate::service::Now;
@@ -16,7 +18,7 @@ impl Seat {
         let running = self.runs.values().flat_map(|active| &active.lanes).flat_map(|lane| lane.events());
         let jobs_running = running.filter(|waiting| waiting.event.job.is_some()).count();
         Levels {
-            lag_events: self.head.0.saturating_sub(self.floor.0),
+            lag_events: given_between(&self.gaps, self.floor, self.head),
             lag: self.lag(now),
             lanes_active: self.book.lanes(),
             lanes_blocked: self.records.held_up(),

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashMap;
+use laneway_core::adoption::Gap;
 use laneway_core::limits::WINDOW_IDS;
 use laneway_core::store::{Resume, SeatStatus, Versioned};
 use laneway_core::{
@@ -63,6 +64,8 @@ pub(crate) struct Seat {
     pub(super) read_to: EventId,
     /// Last id of the shard, as far as known.
     pub(super) head: EventId,
+    /// Ids up to it that were never given. An adoption adds one, and ends this owner.
+    pub(super) gaps: Vec<Gap>,
     pub(super) book: Book,
     pub(super) records: Records,
     pub(super) gathering: Gathering<After>,
@@ -268,6 +271,7 @@ impl Seat {
             floor,
             read_to: floor,
             head: resume.head,
+            gaps: resume.gaps,
             book,
             records,
             gathering: Gathering::default(),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use hashbrown::{HashMap, HashSet};
+use laneway_core::adoption::given_between;
 use laneway_core::limits::PAGE_MAX;
 use laneway_core::store::{LaneSelect, Lanes, Query, Rows, SeatStatus, SeatView};
 use laneway_core::{
@@ -71,6 +72,8 @@ pub struct PartitionStanding {
     pub partition: Partition,
     /// Last id given.
     pub head: EventId,
+    /// Events that there ever were: ids that an adoption jumped over were never given.
+    pub events: u64,
     /// Ids up to this went by retention.
     pub trimmed: EventId,
     /// Events that are not due.
@@ -278,6 +281,7 @@ impl Looker {
             partitions.push(PartitionStanding {
                 partition,
                 head: about.head,
+                events: given_between(&about.gaps, EventId(0), about.head),
                 trimmed: about.trimmed,
                 scheduled: counts.scheduled,
                 expired: counts.expired,
@@ -356,13 +360,7 @@ fn lag(about: &ShardInfo, seat: &SeatView) -> u64 {
         (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| EventId(word * 64 + bit))
     });
     let passed = marked.filter(|id| *id > floor && *id <= about.head).count() as u64;
-    // Ids that were never given are no events.
-    let gaps: u64 = about
-        .gaps
-        .iter()
-        .map(|(from, to)| to.min(&about.head).0.saturating_sub(from.0.max(floor.0 + 1) - 1))
-        .sum();
-    about.head.0.saturating_sub(floor.0).saturating_sub(passed).saturating_sub(gaps)
+    given_between(&about.gaps, floor, about.head).saturating_sub(passed)
 }
 
 #[cfg(test)]

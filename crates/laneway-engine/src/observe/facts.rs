@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use laneway_core::adoption::{Gap, given_between};
 use laneway_core::store::{
     Entry, LaneSelect, LaneView, Lanes, Query, Read, ReadFrom, Rows, SeatStatus, SeatView, TailView,
 };
@@ -73,8 +74,9 @@ impl Looker {
             LaneName::Event(id) => (None, Some(*id)),
         };
         let mut processors = Vec::new();
-        for (seat, name) in self.seats(&info, shard).await? {
-            processors.push(self.standing(shard, &seat, name, lane, last).await?);
+        let (gaps, seats) = self.seats(&info, shard).await?;
+        for (seat, name) in seats {
+            processors.push(self.standing(shard, &seat, name, lane, last, &gaps).await?);
         }
         Ok(LaneStanding { partition, tail, processors })
     }
@@ -92,15 +94,21 @@ impl Looker {
         }
     }
 
-    async fn seats(&self, info: &StreamInfo, shard: Shard) -> Result<Vec<(SeatView, String)>, StoreError> {
-        let Rows::Seats(_, seats) = self.store.query(Query::Seats(shard)).await? else {
+    /// The ids of a shard that were never given, and its seats with the names of their processors.
+    async fn seats(
+        &self,
+        info: &StreamInfo,
+        shard: Shard,
+    ) -> Result<(Vec<Gap>, Vec<(SeatView, String)>), StoreError> {
+        let Rows::Seats(about, seats) = self.store.query(Query::Seats(shard)).await? else {
             return Err(other_list("seats"));
         };
         let name = |seat: &SeatView| {
             let found = info.processors.iter().find(|processor| processor.id == seat.processor);
             found.map(|processor| processor.name.clone())
         };
-        Ok(seats.into_iter().filter_map(|seat| name(&seat).map(|name| (seat, name))).collect())
+        let seats = seats.into_iter().filter_map(|seat| name(&seat).map(|name| (seat, name)));
+        Ok((about.gaps, seats.collect()))
     }
 
     async fn standing(
@@ -110,6 +118,7 @@ impl Looker {
         processor: String,
         lane: &LaneName,
         last: Option<EventId>,
+        gaps: &[Gap],
     ) -> Result<ProcessorStanding, LookError> {
         let id = Seat { shard, processor: seat.processor };
         let view = self.view(id, lane.clone()).await?;
@@ -119,7 +128,7 @@ impl Looker {
         };
         let told = self.told(id, &view.record.lane).await;
         let place = head.map_or(Place::Nothing, Place::Head);
-        let facts = self.facts_of(id, seat, &view, place, &told)?;
+        let facts = self.facts_of(id, seat, &view, place, &told, gaps)?;
         let has_record = view.record.block.is_some() || view.record.attempts > 0;
         Ok(ProcessorStanding {
             processor,
@@ -139,11 +148,12 @@ impl Looker {
         view: &LaneView,
         place: Place,
         told: &Told,
+        gaps: &[Gap],
     ) -> Result<Facts, StoreError> {
         let floor = seat.progress.window.floor();
         let first = match place {
-            Place::Head(id) | Place::Behind { head: id } => id.0,
-            Place::Scheduled(_) | Place::Ended(_) | Place::Nothing => 0,
+            Place::Head(id) | Place::Behind { head: id } => id,
+            Place::Scheduled(_) | Place::Ended(_) | Place::Nothing => EventId(0),
         };
         Ok(Facts {
             place,
@@ -155,7 +165,7 @@ impl Looker {
             attempts: view.record.attempts,
             runs: told.state(),
             short_of: told.short_of.or_else(|| self.nearby.short_of(seat.processor)),
-            before: first.saturating_sub(floor.0 + 1),
+            before: given_between(gaps, floor, first).saturating_sub(1),
         })
     }
 
@@ -234,7 +244,7 @@ impl Looker {
             Some(Entry::Superseded { job, .. }) => job.map(|job| job.responder),
             None => None,
         };
-        let seats = self.seats(&info, shard).await?;
+        let (gaps, seats) = self.seats(&info, shard).await?;
         let Some((seat, _)) = seats.into_iter().find(|(seat, _)| Some(seat.processor) == responder) else {
             return Ok(Standing::plain(Why::NoProcessor, Status::Waiting));
         };
@@ -253,7 +263,7 @@ impl Looker {
             Some(head) if head != event => Place::Behind { head },
             _ => Place::Head(event),
         };
-        let facts = self.facts_of(id, &seat, &view, place, &told)?;
+        let facts = self.facts_of(id, &seat, &view, place, &told, &gaps)?;
         Ok(Standing { why: why(&facts), status: status(&facts), runs: found })
     }
 }

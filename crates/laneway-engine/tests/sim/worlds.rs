@@ -23,7 +23,7 @@ const FAULTS_MIN: u64 = 50_000;
 
 /// What must have happened in the worlds of one run, at least so often: a run in which nobody was ever fenced shows
 /// nothing about fences.
-const SOMETIMES: [(&str, u64); 59] = [
+const SOMETIMES: [(&str, u64); 60] = [
     ("commit", 50_000),
     ("run", 50_000),
     ("event", 30_000),
@@ -82,6 +82,7 @@ const SOMETIMES: [(&str, u64); 59] = [
     ("acknowledged event lost with the store", 50),
     ("commit of before a failover refused", 10),
     ("seat taken after a failover", 1_000),
+    ("failover behind a failover", 50),
     ("claim settled again", 200),
 ];
 

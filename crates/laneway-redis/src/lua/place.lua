@@ -14,7 +14,9 @@ local function adopt(shard)
   imported(shard)
   if shard.inc == CURRENT then return end
   if shard.inc ~= A.adopt then fail({ 'adopt', shard.inc }) end
-  local first, last = shard.head + 1, shard.head + A.jump
+  -- As `adopted_head` in laneway-core, by the clock of this server.
+  local by_clock = min(max(floor(calendar / 1000) - floor(A.since / 1000), 0) * A.per_milli, A.by_clock_max)
+  local first, last = shard.head + 1, shard.head < by_clock and by_clock or shard.head + A.jump
   if last > NUMBER_MAX then fail({ 'used_up' }) end
   local newest = shard.gaps[#shard.gaps]
   if newest and newest[2] + 1 == first then newest[2] = last

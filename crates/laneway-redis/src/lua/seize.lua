@@ -13,7 +13,9 @@ local function main()
     seat.term = max(seat.term + 1, calendar, shard.first_term)
     seat.nonce, seat.adoptions, seat.node = A.nonce, shard.adoptions, A.node
     seat.was_clean, seat.clean, seat.last_commit = seat.clean, false, false
+    -- Ids that an adoption jumped over are nothing to wait for.
+    seat.floor = next_id(shard, seat.floor) - 1
     save_seat(k, seat)
   end
-  return { 'ok', seat_view(k, seat), shard.head }
+  return { 'ok', seat_view(k, seat), shard.head, shard.gaps }
 end

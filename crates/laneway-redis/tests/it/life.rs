@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_core::limits::ADOPTION_JUMP;
 use laneway_core::store::{Append, Define, Owner, Query, Read, ReadFrom, Receipt, Rows, Seize, Trim};
 use laneway_core::store::{Commit, Origin, Source};
 use laneway_core::{
@@ -173,7 +172,7 @@ async fn a_server_that_came_back_is_another_life() {
     store.define(Define::Adopt { shard, stored: old }).await.unwrap();
     let appended = store.append(append(&store, &orders, 1)).await.unwrap();
     let [Receipt::New { id, prev, .. }] = appended.receipts[..] else { panic!("{appended:?}") };
-    assert_eq!((id, prev), (EventId(4 + ADOPTION_JUMP), Some(EventId(1))));
+    assert!(id > EventId(4) && prev == Some(EventId(1)), "{appended:?}");
     let Rows::Counts(counts) = store.query(Query::Counts(shard)).await.unwrap() else { panic!("counts") };
     assert_eq!(counts.adoptions, 1, "an alert for each adoption");
 }

@@ -90,9 +90,14 @@ fn mode_of(stream: &Stream) -> &'static str {
     }
 }
 
-/// How much is in it, as far as the server says: ids grow by one, so the heads tell how many events there ever were.
+/// How many events there ever were.
+fn events_of(stream: &Stream) -> u64 {
+    stream.heads.iter().map(|head| head.events).sum()
+}
+
+/// How much is in it, as far as the server says.
 fn contents(stream: &Stream) -> String {
-    let events = stream.heads.iter().map(|head| head.head).sum();
+    let events = events_of(stream);
     let names: Vec<&str> = stream.processors.iter().map(|processor| processor.processor.as_str()).collect();
     match names[..] {
         [] => format!("its {} events", grouped(events)),
@@ -124,7 +129,7 @@ impl Row for Stream {
             Cell::Text(self.name.clone()),
             Cell::Number(self.partitions.into()),
             Cell::Text(mode_of(self).to_owned()),
-            Cell::Number(self.heads.iter().map(|head| head.head).sum()),
+            Cell::Number(events_of(self)),
             Cell::maybe((!processors.is_empty()).then(|| processors.join(","))),
             Cell::Number(slowest),
             Cell::trouble(self.processors.iter().map(|processor| processor.held_lanes).sum()),

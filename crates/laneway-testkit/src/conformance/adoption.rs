@@ -1,6 +1,7 @@
 //! Cases about shards that another life of the store wrote last (contract 1.4).
 
 use bytes::Bytes;
+use laneway_core::adoption::adopted_head;
 use laneway_core::store::{Define, Origin, Query, ReadFrom, Source};
 use laneway_core::{EventId, Fence, Incarnation, Seq, StoreError, Term, limits};
 
@@ -42,13 +43,23 @@ pub async fn a_foreign_shard_must_be_adopted_first(bench: &Bench) {
     assert_eq!(bench.snapshot(place.shard).await, before, "nothing is written before the adoption");
 }
 
-/// Contract 1.4: adopting takes over the incarnation, counts, and raises the ids by 2^20.
+/// Contract 1.4: adopting takes over the incarnation, counts, and raises the ids to where the clock says.
 pub async fn adopting_raises_the_ids_and_counts(bench: &Bench) {
     let (place, old, _) = restored(bench).await;
+    let before = rows!(bench, Query::Store, Store).calendar;
     adopt(bench, &place, old).await;
+    let after = rows!(bench, Query::Store, Store).calendar;
     let info = bench.shard_info(place.shard).await;
     assert_eq!((info.incarnation, info.adoptions), (bench.incarnation(), 1));
-    assert_eq!(info.head, EventId(3 + limits::ADOPTION_JUMP));
+    let at = |time| adopted_head(EventId(3), time);
+    assert!(
+        (at(before)..=at(after)).contains(&info.head),
+        "{} is not {} to {}",
+        info.head,
+        at(before),
+        at(after)
+    );
+    assert!(info.head.0 > 3 + limits::ADOPTION_JUMP, "the clock counts");
     assert_eq!(info.gaps, [(EventId(4), info.head)]);
     assert_eq!(rows!(bench, Query::Counts(place.shard), Counts).adoptions, 1);
 }
@@ -58,7 +69,7 @@ pub async fn the_chain_goes_on_after_an_adoption(bench: &Bench) {
     let (place, old, _) = restored(bench).await;
     adopt(bench, &place, old).await;
     let receipts = bench.send(&place, vec![draft("a", "x"), draft("b", "y")]).await;
-    let first = EventId(3 + limits::ADOPTION_JUMP + 1);
+    let first = bench.shard_info(place.shard).await.gaps[0].1.next();
     assert_eq!(chain_of(&receipts[0]), (first, Some(EventId(3)), Some(Seq(4))));
     assert_eq!(chain_of(&receipts[1]), (first.next(), None, Some(Seq(1))));
     let page = bench.try_read(place.shard, ReadFrom::After(EventId(2))).await.expect("readable");
@@ -116,6 +127,24 @@ pub async fn the_floor_goes_over_the_gap(bench: &Bench) {
     let mut commit = bench.commit_of(place.seat, committed.fence);
     commit.passed = passed(&[next]);
     assert_eq!(bench.commit(commit).await.floor, next);
+}
+
+/// Contract 1.9: whoever takes a seat after an adoption has no ids in front of it that were never given.
+pub async fn a_seizure_goes_over_the_gap(bench: &Bench) {
+    let (place, old, fence) = restored(bench).await;
+    adopt(bench, &place, old).await;
+    let info = bench.shard_info(place.shard).await;
+    let resume = bench.seize(place.seat).await;
+    assert_eq!((resume.head, &resume.gaps), (info.head, &info.gaps));
+    assert_eq!(resume.progress.window.floor(), EventId(1), "two are open before it");
+    let mut commit = bench.commit_of(place.seat, resume.progress.fence);
+    commit.passed = passed(&[EventId(2), EventId(3)]);
+    assert_eq!(bench.commit(commit).await.floor, info.head);
+    bench.restore().await;
+    adopt(bench, &place, info.incarnation).await;
+    let resume = bench.seize(place.seat).await;
+    assert!(resume.progress.fence.term > fence.term);
+    assert_eq!(resume.progress.window.floor(), resume.head, "nothing is open");
 }
 
 /// Contract 1.4: a store that was not replaced needs no adoption, and each new life counts one more.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use laneway_core::store::{
     DedupName, DedupRow, Define, ObjectRow, ObjectWrite, Origin, Promote, Query, Receipt, Source, SourceRow,
 };
-use laneway_core::{Event, EventId, Mode, StreamSettings, Term, limits};
+use laneway_core::{Event, EventId, Mode, StreamSettings, Term};
 
 use super::expect::{paged, rows};
 use crate::bench::{Bench, DraftExt, Place, delayed, draft, key, keyless};
@@ -78,8 +78,8 @@ pub async fn stored_events_go_on_after_a_gap(bench: &Bench) {
     bench.define(Define::Adopt { shard: place.shard, stored }).await;
     bench.fill(&place, "a", 3).await;
     let listed = paged!(bench, Events(place.shard, EventId(0)), |event| event.id);
-    let jump = limits::ADOPTION_JUMP;
-    assert_eq!(ids(&listed), [1, 2, 3, 4 + jump, 5 + jump, 6 + jump]);
+    let jumped = bench.shard_info(place.shard).await.gaps[0].1.0;
+    assert_eq!(ids(&listed), [1, 2, 3, jumped + 1, jumped + 2, jumped + 3]);
 }
 
 /// Contract 1.6: objects are listed by key, also removed ones, with their versions.

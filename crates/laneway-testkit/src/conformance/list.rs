@@ -337,6 +337,7 @@ macro_rules! __each_case {
                 a_shard_is_adopted_only_from_what_was_found
                 an_adoption_fences_the_old_owner
                 the_floor_goes_over_the_gap
+                a_seizure_goes_over_the_gap
                 every_new_life_is_adopted_once
                 sources_are_remembered_over_an_adoption
                 an_emit_keeps_its_origin_over_an_adoption

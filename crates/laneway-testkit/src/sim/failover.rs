@@ -1,38 +1,32 @@
 //! A store that loses its end: a replica stops following, and some time later it takes the primary's place.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::store::{Query, Rows};
-use laneway_core::{Incarnation, Partition, Shard, Store, StreamInfo};
+use laneway_core::{Incarnation, Store, StreamInfo};
 
+use super::judge::Judge;
 use super::options::pick;
+use super::primary::Replicated;
 use super::record::Record;
-use super::world::World;
+use super::world::{Joined, World};
 use crate::seam;
 
-/// What a failover must not go back behind: ids and adoptions are counted up from what survived, and so come again when
-/// an adoption itself is lost (`docs/design/protocol.md`).
-#[derive(PartialEq)]
-struct Grounds {
-    streams: Vec<StreamInfo>,
-    adoptions: BTreeMap<Shard, u32>,
+/// What a failover must not go back behind: streams and processors that the world counts on.
+async fn grounds(store: &dyn Store) -> Option<Vec<StreamInfo>> {
+    match store.query(Query::Streams).await {
+        Ok(Rows::Streams(streams)) => Some(streams),
+        _ => None,
+    }
 }
 
-impl Grounds {
-    async fn of(store: &dyn Store) -> Option<Self> {
-        let Ok(Rows::Streams(streams)) = store.query(Query::Streams).await else { return None };
-        let mut adoptions = BTreeMap::new();
-        for stream in &streams {
-            for partition in 0..stream.settings.partitions {
-                let shard = stream.shard(Partition(partition));
-                let Ok(Rows::Seats(info, _)) = store.query(Query::Seats(shard)).await else { return None };
-                adoptions.insert(shard, info.adoptions);
-            }
-        }
-        Some(Self { streams, adoptions })
-    }
+/// A replica that follows no longer, and what was known when it stopped.
+struct Replica {
+    store: Box<dyn Replicated>,
+    streams: Vec<StreamInfo>,
+    judge: Judge,
+    joined: Joined,
 }
 
 impl World {
@@ -40,32 +34,44 @@ impl World {
     pub(super) async fn lose_ends(self: &Arc<Self>) {
         let Some(every) = self.options.failover_every else { return };
         let mut rng = self.chance(4);
-        let mut life = 1;
+        let mut lives = (2..).map(Incarnation);
         loop {
             let wait = every.mul_f64(0.2 + 1.6 * rng.f64());
             let behind = Duration::from_millis(pick(&mut rng, &[0, 50, 500, 2_000, 6_000]));
-            if self.faulty_for(wait + behind) < self.clock.true_now().steady.after(wait + behind) {
+            // Now and then another replica stopped with it, takes over from it, and has never heard of it.
+            let again =
+                (rng.u8(0..4) == 0).then(|| Duration::from_millis(pick(&mut rng, &[500, 4_000, 9_000])));
+            let length = wait + behind + again.unwrap_or_default();
+            if self.faulty_for(length) < self.clock.true_now().steady.after(length) {
                 return;
             }
             seam::pass(wait).await;
-            if self.lose_end(Incarnation(life + 1), behind).await {
-                life += 1;
+            let first = self.replica(lives.next()).await;
+            let second = if again.is_some() { self.replica(lives.next()).await } else { None };
+            seam::pass(behind).await;
+            let went = self.fail_over(first, behind).await;
+            if let Some(again) = again.filter(|_| went) {
+                seam::pass(again).await;
+                if self.fail_over(second, behind + again).await {
+                    self.log.judge(|judge| judge.hit("failover behind a failover"));
+                }
             }
         }
     }
 
+    async fn replica(&self, life: Option<Incarnation>) -> Option<Replica> {
+        let streams = grounds(&*self.below.store).await?;
+        let store = self.primary.replica(self.life_after_failover(life?));
+        Some(Replica { store, streams, judge: self.log.judge(|judge| judge.clone()), joined: self.joined() })
+    }
+
     /// Answers whether there is another life of the store now.
-    async fn lose_end(&self, incarnation: Incarnation, behind: Duration) -> bool {
-        let before = Grounds::of(&*self.below.store).await;
-        let replica = self.primary.replica(self.life_after_failover(incarnation));
-        let kept = self.log.judge(|judge| judge.clone());
-        let joined = self.joined();
-        seam::pass(behind).await;
-        let after = Grounds::of(&*self.below.store).await;
-        if before.is_none() || before != after {
+    async fn fail_over(&self, replica: Option<Replica>, behind: Duration) -> bool {
+        let Some(Replica { store, streams, judge: kept, joined }) = replica else { return false };
+        if grounds(&*self.below.store).await.is_none_or(|now| now != streams) {
             return false;
         }
-        self.primary.fail_over(replica);
+        self.primary.fail_over(store);
         self.set_joined(joined);
         let now = self.clock.true_now();
         self.log.push(Record::FailedOver { behind });

@@ -1,7 +1,7 @@
 //! Seats in bytes: the head, which every commit writes, the ids it passed, and the whole window.
 
 use bytes::Bytes;
-use laneway_core::limits::{ADOPTION_JUMP, NUMBER_MAX, WINDOW_IDS};
+use laneway_core::limits::NUMBER_MAX;
 use laneway_core::store::SeatStatus;
 use laneway_core::{CommitId, EventId, Fence, Nonce, Passed, Term, Window};
 
@@ -15,9 +15,6 @@ const PAUSED: u8 = 1 << 3;
 const HALTED: u8 = 1 << 4;
 /// Its note comes last. Without one the bytes are those of before there were any.
 const NOTE: u8 = 1 << 5;
-
-/// Furthest word above the floor that is believed: the window itself and sixty-four adoptions inside it.
-const WORDS_MAX: u64 = (WINDOW_IDS + 64 * ADOPTION_JUMP) / 64;
 
 impl Stored for SeatHead {
     const NAME: &'static str = "seat";
@@ -109,14 +106,13 @@ impl Stored for Window {
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.varint(self.floor().0);
-        encode_words(self.words().collect::<Vec<_>>().into_iter(), out);
+        encode_words(self.words(), out);
     }
 
     fn decode(from: &mut Decoder) -> Result<Self, Malformed> {
         let floor = from.id()?;
         let passed = Passed::decode(from)?;
-        let far = passed.words().last().map_or(0, |(word, _)| word.saturating_sub(floor.0 / 64));
-        if floor.0 > NUMBER_MAX || far > WORDS_MAX {
+        if floor.0 > NUMBER_MAX {
             return Err(Malformed);
         }
         // The floor stopped at an id that is not passed, so it cannot rise again here.
