@@ -42,6 +42,10 @@ pub struct StreamSettings {
     pub keep_done: Duration,
     /// The processor that answers jobs whose submitter names none, once it is registered. Default none: the only one.
     pub responder: Option<String>,
+    /// How long a lane must have had no event before its end is forgotten, once its last event is gone by `keep`. Its next
+    /// event is then its first: it has no `prev`, and in latest mode any generation is the newest. A lane with an object is
+    /// not forgotten. Default never: every key costs a little for ever.
+    pub forget_lanes_after: Option<Duration>,
 }
 
 impl Default for StreamSettings {
@@ -56,6 +60,7 @@ impl Default for StreamSettings {
             dead_keep: 30 * day,
             keep_done: day,
             responder: None,
+            forget_lanes_after: None,
         }
     }
 }
@@ -74,6 +79,13 @@ impl StreamSettings {
         }
         if self.keep_done.is_zero() {
             return Err(Refusal::new("keep_done", "0", "more than nothing, or no result could be read"));
+        }
+        if self.forget_lanes_after.is_some_and(|length| length.is_zero()) {
+            return Err(Refusal::new(
+                "forget_lanes_after",
+                "0",
+                "more than nothing (leave it out for never)",
+            ));
         }
         if let Some(responder) = &self.responder {
             check_name("responder", responder)?;

@@ -157,7 +157,8 @@ impl RedisStore {
             settings.keep,
             settings.max_pending_of_partition(),
             settings.dedup_max,
-            settings.dead_keep
+            settings.dead_keep,
+            settings.forget_lanes_after.unwrap_or_default()
         ];
         let call = named! {
             def: row.info.version, live: !row.removed, importing: row.importing, layout: row.info.layout,

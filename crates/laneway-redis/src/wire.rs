@@ -271,8 +271,11 @@ impl Wire for StreamSettings {
         self.dead_keep.put(out);
         self.keep_done.put(out);
         // Without one the bytes are those of before it was known.
-        if let Some(responder) = &self.responder {
-            Bytes::copy_from_slice(responder.as_bytes()).put(out);
+        if self.responder.is_some() || self.forget_lanes_after.is_some() {
+            Bytes::from(self.responder.clone().unwrap_or_default()).put(out);
+        }
+        if let Some(length) = self.forget_lanes_after {
+            length.put(out);
         }
     }
     fn take(from: &mut From) -> Result<Self, Malformed> {
@@ -284,7 +287,12 @@ impl Wire for StreamSettings {
             dedup_max: Wire::take(from)?,
             dead_keep: Wire::take(from)?,
             keep_done: Wire::take(from)?,
-            responder: if from.bytes.is_empty() { None } else { Some(text(from)?) },
+            responder: if from.bytes.is_empty() {
+                None
+            } else {
+                Some(text(from)?).filter(|name| !name.is_empty())
+            },
+            forget_lanes_after: if from.bytes.is_empty() { None } else { Some(Wire::take(from)?) },
         })
     }
 }

@@ -1,8 +1,10 @@
-//! A million lanes that had one event each, settled and trimmed: what they still cost the server.
+//! A million lanes that had one event each, settled and trimmed: what they still cost the server, and when they are forgotten.
+
+use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::store::Trim;
-use laneway_core::{Draft, Kind, Partition, Store};
+use laneway_core::store::{Define, Query, Rows, Trim};
+use laneway_core::{Draft, Kind, Partition, Store, StreamSettings};
 
 use super::ours::{Ours, keys_of_shards};
 use super::raw;
@@ -31,10 +33,11 @@ pub(super) async fn run(context: &Context, url: &str) -> Result<Row, Failure> {
     }
     let (_, full) = raw::used(url).await?;
     ours.drain().await?;
-    for partition in 0..SHARDS {
-        ours.store.trim(Trim { shard: ours.stream.shard(Partition(partition)) }).await?;
-    }
+    trim(&ours).await?;
     let (_, idle) = raw::used(url).await?;
+    progress(&format!("{NAME}: they are forgotten"));
+    forget(&ours, u64::from(lanes)).await?;
+    let (_, forgotten) = raw::used(url).await?;
     let per_lane = |bytes: f64| (bytes - before) / f64::from(lanes);
     Ok(Row {
         name: NAME.to_owned(),
@@ -44,9 +47,33 @@ pub(super) async fn run(context: &Context, url: &str) -> Result<Row, Failure> {
         better: Better::Lower,
         durability: "buffered",
         note: format!(
-            "{lanes} lanes, of the server's memory; {:.0} with an event of {PAYLOAD_BYTES} bytes each before retention",
-            per_lane(full)
+            "{lanes} lanes, of the server's memory; {:.0} with an event of {PAYLOAD_BYTES} bytes each before retention, {:.1} when they are forgotten",
+            per_lane(full),
+            per_lane(forgotten)
         ),
         ..Row::default()
     })
+}
+
+/// Answers how many rows went.
+async fn trim(ours: &Ours) -> Result<u64, Failure> {
+    let mut rows = 0;
+    for partition in 0..SHARDS {
+        rows += ours.store.trim(Trim { shard: ours.stream.shard(Partition(partition)) }).await?.rows;
+    }
+    Ok(rows)
+}
+
+async fn forget(ours: &Ours, lanes: u64) -> Result<(), Failure> {
+    let forget_lanes_after = Some(Duration::from_secs(1));
+    let settings = StreamSettings { forget_lanes_after, ..ours.stream.settings.clone() };
+    let streams = ours.store.query(Query::Streams).await?;
+    let Rows::Streams(streams) = streams else { return Err("another list came".into()) };
+    let expect = streams.iter().find(|info| info.id == ours.stream.id).map(|info| info.version);
+    ours.store.define(Define::Stream { name: ours.stream.name.clone(), expect, settings }).await?;
+    let mut gone = 0;
+    while gone < lanes {
+        gone += trim(ours).await?;
+    }
+    Ok(())
 }

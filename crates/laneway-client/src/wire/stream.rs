@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What a stream is asked to be. What is left out has its default.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct StreamSettings {
@@ -27,6 +27,10 @@ pub struct StreamSettings {
     /// one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub responder: Option<String>,
+    /// How long a lane must have had no event before it is forgotten, once its last one is gone by `keep`, such as `90d`. Its
+    /// next event is then its first. Default: never, so that every key costs a little for ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forget_lanes_after: Option<String>,
 }
 
 /// Which events of a lane run.
@@ -60,6 +64,9 @@ pub struct Stream {
     /// The processor that answers jobs whose submitter names none; nothing where it is the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub responder: Option<String>,
+    /// How long a lane must have had no event before it is forgotten; nothing where it never is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forget_lanes_after: Option<String>,
     /// The last id of each partition that has events.
     pub heads: Vec<PartitionHead>,
     /// Its processors and how far behind they are.

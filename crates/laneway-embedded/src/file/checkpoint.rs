@@ -164,7 +164,7 @@ impl Checkpointer {
 }
 
 /// The tails of lanes that changed, a few at a time, so that no commit waits for long.
-fn collect_tails(shared: &Shared, changed: &[TailKey]) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn collect_tails(shared: &Shared, changed: &[TailKey]) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
     let mut tails = Vec::with_capacity(changed.len());
     for keys in changed.chunks(TAILS_AT_ONCE) {
         let state = shared.state.read();

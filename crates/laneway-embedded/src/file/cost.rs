@@ -27,6 +27,8 @@ const EVICTED_PER_APPEND: usize = 16;
 const TRIM_ROWS: usize = 200;
 /// What one trim takes of a shard's own tables: dedup ids and four with short keys.
 const TRIM: usize = TRIM_ROWS * (EVICTED + 4 * SHORT_ROW);
+/// What one trim of a stream that forgets idle lanes writes about them: their names, and where it goes on.
+const FORGOTTEN: usize = 500 * (KEY_BYTES_MAX + 24) + 1_024;
 /// What one trim takes of a seat's tables: ends, dead letters, tokens.
 const TRIM_SEAT: usize = TRIM_ROWS * 3 * SHORT_ROW + PER_ITEM;
 /// What one promotion writes at most: one draft of the largest size, or several that are small together.
@@ -144,9 +146,9 @@ pub(super) fn jobs() -> Cost {
     settling(EVICTED)
 }
 
-/// A trim of a shard with so many seats.
-pub(super) fn trim(seats: usize) -> Cost {
-    settling(TRIM + seats * TRIM_SEAT)
+/// A trim of a shard with so many seats, of a stream that forgets idle lanes or not.
+pub(super) fn trim(seats: usize, forgets: bool) -> Cost {
+    settling(TRIM + seats * TRIM_SEAT + if forgets { FORGOTTEN } else { 0 })
 }
 
 /// A promotion.

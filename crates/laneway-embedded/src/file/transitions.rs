@@ -52,7 +52,10 @@ impl FileStore {
 
     fn trim_cost(&self, shard: Shard) -> Cost {
         let state = self.shared().state.read();
-        cost::trim(state.stream(shard.stream).map_or(0, |stream| stream.processors.len()))
+        let (seats, forgets) = state.stream(shard.stream).map_or((0, false), |stream| {
+            (stream.processors.len(), stream.settings.forget_lanes_after.is_some())
+        });
+        cost::trim(seats, forgets)
     }
 
     /// How many outbox rows and requests a commit removes: known only to the seat.

@@ -162,6 +162,8 @@ pub(crate) trait State {
     fn tails(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Key, Tail)>>;
     /// Sets the end of a lane whose last event is no longer there, as an import does.
     fn put_tail(&mut self, shard: Shard, key: &Key, tail: Tail);
+    /// Forgets a lane: its next event is its first.
+    fn remove_tail(&mut self, shard: Shard, key: &Key);
     /// An event joins its lane: it has the id after the head. Head, time and tail of the lane follow.
     fn push(&mut self, shard: Shard, event: Event);
     /// One event; `None` if it never was or is trimmed.

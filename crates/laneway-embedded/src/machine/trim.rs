@@ -7,6 +7,7 @@ use laneway_core::{EventId, JobNumber, Result, Seat, Shard, ShardInfo, StreamInf
 
 use super::codec::keys::{self, Single};
 use super::codec::{Chunk, Numbered, ScheduledJob, Stored, Token, load};
+use super::idle::forget_lanes;
 use super::job_ends::{alive_until, is_alive};
 use super::sweep::{ROWS_PER_CALL, cut, sweep};
 use super::{Now, State, Table, dedup, gate, ids};
@@ -18,6 +19,7 @@ pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trim
     let info = gate::shard(state, shard)?;
     gate::imported(shard, info)?;
     let (seats, dead_keep) = (seats(state, stream, shard), stream.settings.dead_keep);
+    let (head, forget_lanes_after) = (info.head, stream.settings.forget_lanes_after);
     let through = bound(state, now, stream, shard, info)?;
     let events = given_between(&info.gaps, info.trimmed, through);
     let expired = if seats.is_empty() { events } else { 0 };
@@ -39,6 +41,9 @@ pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trim
         rows += trim_seat(state, now, seat, now.calendar.before(dead_keep))?;
     }
     rows += trim_jobs(state, now, shard)?;
+    if let Some(length) = forget_lanes_after {
+        rows += forget_lanes(state, now, shard, head, EventId(through), length)?;
+    }
     Ok(Trimmed { first, events, expired, rows })
 }
 

@@ -100,6 +100,10 @@ impl State for MemoryState {
         self.maps(shard).tails.insert(key.clone(), tail);
     }
 
+    fn remove_tail(&mut self, shard: Shard, key: &Key) {
+        self.maps(shard).tails.remove(key);
+    }
+
     fn push(&mut self, shard: Shard, event: Event) {
         let maps = self.maps(shard);
         assert_eq!(event.id, maps.info.head.next(), "ids follow each other");

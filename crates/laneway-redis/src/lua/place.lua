@@ -68,7 +68,7 @@ local function main()
   end
   shard.processors, shard.def = processors_of(A.processors), A.def
   shard.layout, shard.stream_layout, shard.sealed = A.layout, A.layout, A.sealed
-  shard.mode, shard.keep, shard.max_pending, shard.dedup_max, shard.dead_keep = unpack(A.settings)
+  shard.mode, shard.keep, shard.max_pending, shard.dedup_max, shard.dead_keep, shard.forget = unpack(A.settings)
   save_shard(shard)
   return { 'ok', shard.inc == IMPORTING }
 end

@@ -6,13 +6,37 @@ local function over_by(order, limit) return call('ZRANGEBYSCORE', order, '-inf',
 local function through_of(order, through) return call('ZRANGEBYSCORE', order, '-inf', through, 'LIMIT', 0, ROWS_PER_CALL) end
 
 -- Looks at the next rows of an order by name, where the last call stopped.
-local function sweep_named(shard, cursor, key, order, is_over)
-  local from = shard.cursors[cursor]
-  local names = call('ZRANGEBYLEX', order, from and '(' .. from or '-', '+', 'LIMIT', 0, ROWS_PER_CALL)
+local function sweep_named(shard, cursor, key, order, limit, is_over)
+  local from, gone = shard.cursors[cursor], 0
+  local names = call('ZRANGEBYLEX', order, from and '(' .. from or '-', '+', 'LIMIT', 0, limit)
   for _, name in ipairs(names) do
-    if is_over(name, call('HGET', key, name)) then drop_named(key, order, name) end
+    if is_over(name, call('HGET', key, name)) then
+      drop_named(key, order, name)
+      gone = gone + 1
+    end
   end
-  shard.cursors[cursor] = #names == ROWS_PER_CALL and names[#names] or nil
+  shard.cursors[cursor] = #names == limit and names[#names] or nil
+  return gone
+end
+
+-- Lanes that were idle for long. The end of a lane has no time; instead the shard marks now and then how far its ids had
+-- come, sixteen times in the length that counts, and a lane not beyond an old mark is at least as old.
+local LANES_PER_CALL, MARKS = 500, 16
+local function idle_through(shard)
+  local marks = shard.marks or {}
+  local last = marks[#marks]
+  if not last or last[1] + floor(shard.forget / MARKS) <= calendar then marks[#marks + 1] = { calendar, shard.head } end
+  while marks[2] and marks[2][1] + shard.forget <= calendar do table.remove(marks, 1) end
+  shard.marks = marks
+  return marks[1][1] + shard.forget <= calendar and min(marks[1][2], shard.trimmed) or 0
+end
+local function forget_lanes(shard)
+  if (shard.forget or 0) == 0 then return 0 end
+  local through = idle_through(shard)
+  if through == 0 then return 0 end
+  return sweep_named(shard, 'tail', TAIL, TAILZ, LANES_PER_CALL, function(key, row)
+    return struct.unpack('>I6', row) <= through and call('HEXISTS', OBJECT, key) == 0
+  end)
 end
 
 local function bound(shard, seats)
@@ -131,9 +155,9 @@ local function main()
   for _, name in ipairs(urgent) do call('ZREM', URGENT, name) end
   local rows = #urgent + trim_dedup()
   for _, found in ipairs(seats) do rows = rows + trim_seat(shard, found.k, through) end
-  rows = rows + trim_tickets(shard, places) + trim_ends(shard)
+  rows = rows + trim_tickets(shard, places) + trim_ends(shard) + forget_lanes(shard)
   -- Producers make a name per run; one that was silent for longer than any repeat takes is let go.
-  sweep_named(shard, 'source', SOURCE, SOURCEZ, function(name, row)
+  sweep_named(shard, 'source', SOURCE, SOURCEZ, ROWS_PER_CALL, function(name, row)
     return string.sub(name, 1, #A.fleeting) == A.fleeting and struct.unpack('>I8', row, 17) < calendar - A.silence
   end)
   save_shard(shard)

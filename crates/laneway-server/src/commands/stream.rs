@@ -50,9 +50,8 @@ async fn create(client: &Client, writer: Writer, args: StreamCreate) -> Result<(
 /// What is not said stays as it is: the server takes settings as a whole.
 async fn edit(client: &Client, writer: Writer, args: StreamEdit) -> Result<(), Fault> {
     let changes = kept(args.kept);
-    let StreamSettings { keep, keep_done, max_pending, responder, .. } = &changes;
-    if keep.is_none() && keep_done.is_none() && max_pending.is_none() && responder.is_none() {
-        let hint = "say --keep, --keep-done, --max-pending or --responder";
+    if changes == StreamSettings::default() {
+        let hint = "say --keep, --keep-done, --max-pending, --responder or --forget-lanes-after";
         return Err(Fault::usage("nothing to change").hint(hint));
     }
     let now = client.stream(&args.stream).await?;
@@ -63,6 +62,7 @@ async fn edit(client: &Client, writer: Writer, args: StreamEdit) -> Result<(), F
         keep_done: changes.keep_done.or(Some(now.keep_done)),
         max_pending: changes.max_pending.or(now.max_pending),
         responder: changes.responder.or(now.responder),
+        forget_lanes_after: changes.forget_lanes_after.or(now.forget_lanes_after),
     };
     let stream = client.put_stream(&args.stream, &settings).await?;
     let bound = stream.max_pending.map_or_else(|| "no bound".to_owned(), grouped);
@@ -79,6 +79,7 @@ fn kept(kept: Kept) -> StreamSettings {
         keep_done: kept.keep_done,
         max_pending: kept.max_pending,
         responder: kept.responder,
+        forget_lanes_after: kept.forget_lanes_after,
         ..StreamSettings::default()
     }
 }
@@ -152,6 +153,7 @@ impl Detail for Stream {
             ("keep done", Cell::Text(self.keep_done.clone())),
             ("max pending", self.max_pending.map_or(Cell::Nothing, Cell::Number)),
             ("responder", Cell::maybe(self.responder.clone())),
+            ("forget lanes after", Cell::maybe(self.forget_lanes_after.clone())),
         ];
         let heads: Vec<String> =
             self.heads.iter().map(|head| format!("{}:{}", head.partition, head.head)).collect();

@@ -343,6 +343,14 @@ macro_rules! __each_case {
                 an_emit_keeps_its_origin_over_an_adoption
                 shards_are_adopted_one_by_one
             }
+            idle {
+                a_lane_that_was_idle_for_long_begins_anew
+                what_was_forgotten_stays_forgotten
+                lanes_are_kept_with_their_events_and_by_default
+                lanes_with_objects_are_kept
+                a_forgotten_lane_takes_any_generation
+                many_idle_lanes_are_forgotten_in_turns
+            }
             retention {
                 a_reopened_store_has_everything_or_nothing
                 numbers_go_on_after_reopening

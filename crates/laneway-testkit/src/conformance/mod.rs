@@ -19,6 +19,7 @@ mod expect;
 pub mod export;
 pub mod export_work;
 pub mod histories;
+pub mod idle;
 pub mod import;
 pub mod import_refused;
 pub mod jobs;

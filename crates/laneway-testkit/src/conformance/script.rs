@@ -105,6 +105,7 @@ impl Script {
                 dead_keep: Duration::from_secs(100),
                 keep_done: Duration::from_secs(70),
                 responder: Some("charge".to_owned()),
+                forget_lanes_after: Some(Duration::from_secs(60)),
             };
             defines.push(Define::Stream { name: name.to_owned(), expect: None, settings });
         }

@@ -31,6 +31,7 @@ pub(crate) struct Wanted {
     pub(crate) max_pending: Option<u64>,
     pub(crate) dedup_max: Option<u64>,
     pub(crate) responder: Option<String>,
+    pub(crate) forget_lanes_after: Option<Duration>,
 }
 
 impl Declared {
@@ -95,6 +96,7 @@ impl Wanted {
             dead_keep: self.dead_keep.unwrap_or(settings.dead_keep),
             keep_done: self.keep_done.unwrap_or(settings.keep_done),
             responder: self.responder.or(settings.responder),
+            forget_lanes_after: self.forget_lanes_after.or(settings.forget_lanes_after),
         }
     }
 }

@@ -107,6 +107,12 @@ impl<T> Stream<T> {
         self.want(|wanted| wanted.keep_done = Some(length))
     }
 
+    /// Forgets lanes that had no event for so long, once their last one is gone by [`keep`](Self::keep): for streams with ever
+    /// new keys, each of which would cost a little for ever. The next event of such a lane is its first. Default: never.
+    pub fn forget_lanes_after(self, length: Duration) -> Self {
+        self.want(|wanted| wanted.forget_lanes_after = Some(length))
+    }
+
     /// How long dead letters are kept. Default 30 days.
     pub fn keep_dead_letters(self, length: Duration) -> Self {
         self.want(|wanted| wanted.dead_keep = Some(length))

@@ -28,7 +28,7 @@ const FILE: &str = "index.redb";
 #[derive(Debug, Default)]
 pub(crate) struct CheckpointWrite {
     pub(crate) resident: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    pub(crate) tails: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) tails: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     pub(crate) rows: Vec<(Vec<u8>, Option<Bytes>)>,
     /// Ranges of rows to drop before the rows above are written.
     pub(crate) forgotten_rows: Vec<Vec<u8>>,
@@ -170,7 +170,7 @@ impl Index {
                 let mut tails = transaction.open_table(TAILS)?;
                 changes.forgotten_tails.iter().try_for_each(|prefix| drop_prefix(&mut tails, prefix))?;
                 for (key, value) in &changes.tails {
-                    write_one(&mut tails, key, Some(value), &mut buffer)?;
+                    write_one(&mut tails, key, value.as_deref(), &mut buffer)?;
                 }
                 let mut resident = transaction.open_table(RESIDENT)?;
                 for (key, value) in &changes.resident {

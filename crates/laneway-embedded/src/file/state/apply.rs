@@ -17,7 +17,7 @@ impl FileState {
             info.time = info.time.max(event.time);
         }
         if let (Some(key), Some(tail)) = (&event.key, Tail::of(event)) {
-            self.tails.set(shard, key, tail);
+            self.tails.set(shard, key, Some(tail));
         }
     }
 
@@ -85,7 +85,8 @@ impl FileState {
                 }
             }
             Record::Advance(seat, head, passed) => self.apply_advance(seat, head, &passed),
-            Record::Tail(shard, key, tail) => self.tails.set(shard, &key, tail),
+            Record::Tail(shard, key, tail) => self.tails.set(shard, &key, Some(tail)),
+            Record::TailGone(shard, key) => self.tails.set(shard, &key, None),
             // Found by the contents of its segment, not by the state.
             Record::JobEnds(..) => {}
             Record::Put(key, value) => self.rows.put(&key, Bytes::copy_from_slice(&value)),

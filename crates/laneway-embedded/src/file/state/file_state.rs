@@ -281,7 +281,7 @@ impl FileState {
 
 impl Frozen {
     /// As the index wants it, with the tails read meanwhile. Sorted, because a tree takes sorted keys fastest.
-    pub(crate) fn into_write(self, mut tails: Vec<(Vec<u8>, Vec<u8>)>) -> CheckpointWrite {
+    pub(crate) fn into_write(self, mut tails: Vec<(Vec<u8>, Option<Vec<u8>>)>) -> CheckpointWrite {
         tails.sort_unstable();
         CheckpointWrite {
             resident: self.resident,

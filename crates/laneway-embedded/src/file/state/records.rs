@@ -37,11 +37,12 @@ enum Tag {
     Seat = 10,
     RemoveSeat = 11,
     Tail = 12,
+    TailGone = 13,
 }
 
 impl Tag {
     fn parse(byte: u8) -> Result<Self, Malformed> {
-        const ALL: [Tag; 12] = [
+        const ALL: [Tag; 13] = [
             Tag::Events,
             Tag::Advance,
             Tag::JobEnds,
@@ -54,6 +55,7 @@ impl Tag {
             Tag::Seat,
             Tag::RemoveSeat,
             Tag::Tail,
+            Tag::TailGone,
         ];
         ALL.into_iter().find(|tag| *tag as u8 == byte).ok_or(Malformed)
     }
@@ -162,6 +164,14 @@ impl Records {
         });
     }
 
+    /// A lane is forgotten.
+    pub(crate) fn tail_gone(&mut self, out: &mut Vec<u8>, shard: Shard, key: &Key) {
+        self.write(out, Tag::TailGone, |out| {
+            write_shard(out, shard);
+            out.bytes(key.as_ref());
+        });
+    }
+
     pub(crate) fn remove_seat(&mut self, out: &mut Vec<u8>, seat: Seat) {
         self.write(out, Tag::RemoveSeat, |out| write_seat(out, seat));
     }
@@ -217,6 +227,7 @@ pub(crate) enum Record {
     Seat(Seat, SeatState),
     RemoveSeat(Seat),
     Tail(Shard, Key, Tail),
+    TailGone(Shard, Key),
 }
 
 /// A run of events of one shard, not decoded yet.
@@ -331,6 +342,7 @@ fn decode(tag: Tag, body: &Bytes, range: Range<usize>) -> Result<Record, Malform
             let key = from.key()?;
             Record::Tail(shard, key, tails::decode_parts(&mut from)?)
         }
+        Tag::TailGone => Record::TailGone(read_shard(&mut from)?, from.key()?),
     };
     from.finish()?;
     Ok(record)

@@ -65,7 +65,12 @@ impl State for FileState {
 
     fn put_tail(&mut self, shard: Shard, key: &Key, tail: Tail) {
         self.group.records.tail(self.group.frame.body_mut(), shard, key, &tail);
-        self.tails.set(shard, key, tail);
+        self.tails.set(shard, key, Some(tail));
+    }
+
+    fn remove_tail(&mut self, shard: Shard, key: &Key) {
+        self.group.records.tail_gone(self.group.frame.body_mut(), shard, key);
+        self.tails.set(shard, key, None);
     }
 
     fn push(&mut self, shard: Shard, event: Event) {

@@ -128,25 +128,29 @@ impl Tails {
         self.complete
     }
 
-    pub(crate) fn set(&mut self, shard: Shard, key: &Key, tail: Tail) {
+    /// Sets the end of a lane, or forgets it.
+    pub(crate) fn set(&mut self, shard: Shard, key: &Key, tail: Option<Tail>) {
         let (borrowed, changed) = (BorrowedKey { shard, key: key.as_ref() }, self.interval);
         if let Some((known, slot)) = self.live.get_key_value_mut(&borrowed) {
             if slot.changed != changed {
                 self.changed.push(known.clone());
             }
-            *slot = Slot { tail: Some(tail), changed };
+            *slot = Slot { tail, changed };
             return;
         }
         let known = self.old.get_key_value(&borrowed).map(|(known, _)| known.clone());
         let owned = known.unwrap_or_else(|| TailKey::new(shard, key));
         self.changed.push(owned.clone());
-        self.live.insert(owned, Slot { tail: Some(tail), changed });
+        self.live.insert(owned, Slot { tail, changed });
+    }
+
+    fn slot(&self, key: &BorrowedKey<'_>) -> Option<&Slot> {
+        self.live.get(key).or_else(|| self.old.get(key))
     }
 
     /// What memory knows: `None` when it must be read, `Some(None)` when there is no such lane.
     fn in_memory(&self, key: &BorrowedKey<'_>) -> Option<Option<Tail>> {
-        let slot = self.live.get(key).or_else(|| self.old.get(key));
-        slot.map(|slot| slot.tail).or(self.complete.then_some(None))
+        self.slot(key).map(|slot| slot.tail).or(self.complete.then_some(None))
     }
 
     /// The tail of a lane, from the index if need be.
@@ -185,16 +189,17 @@ impl Tails {
         std::mem::replace(&mut self.changed, next)
     }
 
-    /// The tails of these lanes as they are now, as the index keeps them; lanes of removed shards are left out.
+    /// The tails of these lanes as they are now, as the index keeps them; nothing where a lane was forgotten. Lanes of removed
+    /// shards are left out.
     pub(crate) fn collect(
         &self,
         keys: &[TailKey],
         exists: impl Fn(Shard) -> bool,
-    ) -> Vec<(Vec<u8>, Vec<u8>)> {
+    ) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
         let slot = |key: &TailKey| self.live.get(key).or_else(|| self.old.get(key));
         let tails =
-            keys.iter().filter(|key| exists(key.shard)).filter_map(|key| Some((key, slot(key)?.tail?)));
-        tails.map(|(key, tail)| (key.bytes(), encode(&tail))).collect()
+            keys.iter().filter(|key| exists(key.shard)).filter_map(|key| Some((key, slot(key)?.tail)));
+        tails.map(|(key, tail)| (key.bytes(), tail.as_ref().map(encode))).collect()
     }
 
     /// What changed before is in this index now. Answers what is to be dropped outside the lock.
@@ -214,17 +219,30 @@ impl Tails {
     /// Tails of a shard after a key, by key. For lists, not for work: it sorts what is in memory.
     pub(crate) fn list(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Key, Tail)>> {
         let after = after.map(AsRef::as_ref);
-        let mut found = BTreeMap::new();
+        let (mut found, mut last) = (BTreeMap::new(), None);
         if let Some(index) = &self.index {
-            let start = TailKey::encode(shard, after.unwrap_or_default());
-            let from =
-                if after.is_some() { Bound::Excluded(&start[..]) } else { Bound::Included(&start[..]) };
-            for (key, value) in index.tails(from, prefix_end(&shard_prefix(shard)).as_deref(), limit)? {
-                found.insert(key[8..].to_vec(), decode(&key, value)?);
+            let end = prefix_end(&shard_prefix(shard));
+            let mut start = TailKey::encode(shard, after.unwrap_or_default());
+            let mut is_first = after.is_none();
+            // Lanes that were forgotten since fill no page.
+            while found.len() < limit {
+                let from = if is_first { Bound::Included(&start[..]) } else { Bound::Excluded(&start[..]) };
+                let page = index.tails(from, end.as_deref(), limit)?;
+                let is_full = page.len() == limit;
+                last = page.last().filter(|_| is_full).map(|(key, _)| key[8..].to_vec());
+                for (key, value) in page {
+                    let known = self.slot(&BorrowedKey { shard, key: &key[8..] });
+                    if known.is_none_or(|slot| slot.tail.is_some()) {
+                        found.insert(key[8..].to_vec(), decode(&key, value)?);
+                    }
+                    (start, is_first) = (key.to_vec(), false);
+                }
+                if !is_full {
+                    break;
+                }
             }
         }
         // Above the last key of a full page the index may have lanes that are not here.
-        let last = found.keys().next_back().cloned().filter(|_| found.len() == limit);
         let newer = self.old.iter().chain(&self.live).filter(|(key, _)| {
             key.shard == shard
                 && after.is_none_or(|after| key.key.bytes() > after)

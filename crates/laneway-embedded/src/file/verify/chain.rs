@@ -67,6 +67,11 @@ impl Chains {
         self.lanes.insert((shard, key), Last { id: tail.id, seq: Some(tail.seq) });
     }
 
+    /// A lane that was idle for long begins anew.
+    pub(super) fn forget_lane(&mut self, shard: Shard, key: Key) {
+        self.lanes.remove(&(shard, key));
+    }
+
     /// A removed stream has no lanes.
     pub(super) fn forget(&mut self, stream: StreamId) {
         self.lanes.retain(|(shard, _), _| shard.stream != stream);

@@ -118,6 +118,7 @@ impl<'a> Walk<'a> {
                 self.stashed.extend(ends.map(|(at, end)| (shard, end, place_of(frame, at))));
             }
             Record::Tail(shard, key, tail) => self.chains.tail(shard, key, tail),
+            Record::TailGone(shard, key) => self.chains.forget_lane(shard, key),
             Record::RemoveStream(stream) => self.chains.forget(stream),
             _ => {}
         }

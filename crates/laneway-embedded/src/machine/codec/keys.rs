@@ -27,11 +27,16 @@ pub(crate) enum Single {
     Expired = 4,
     /// (shard, table) -> where the next trim goes on looking.
     TrimCursor = 5,
+    /// (shard) -> how far its ids had come, and when.
+    LaneMarks = 6,
+    /// (shard) -> behind which key the next trim goes on looking for idle lanes.
+    LaneCursor = 7,
 }
 
 impl Single {
     /// Those that belong to a shard.
-    pub(crate) const OF_SHARD: [Self; 3] = [Self::DedupCount, Self::Expired, Self::TrimCursor];
+    pub(crate) const OF_SHARD: [Self; 5] =
+        [Self::DedupCount, Self::Expired, Self::TrimCursor, Self::LaneMarks, Self::LaneCursor];
 
     /// The key of a value of the whole store.
     pub(crate) fn key(self) -> [u8; 1] {

@@ -269,12 +269,21 @@ fn stream() -> impl Strategy<Value = StreamInfo> {
         any::<u32>(),
         any::<bool>(),
         [duration(), duration(), duration()],
+        option::of(duration()),
         option::of(any::<u64>()),
         any::<u64>(),
         option::of(text()),
     )
         .prop_map(
-            |(partitions, latest, [keep, dead_keep, keep_done], max_pending, dedup_max, responder)| {
+            |(
+                partitions,
+                latest,
+                [keep, dead_keep, keep_done],
+                forget_lanes_after,
+                max_pending,
+                dedup_max,
+                responder,
+            )| {
                 StreamSettings {
                     partitions,
                     mode: if latest { Mode::Latest } else { Mode::Queue },
@@ -284,6 +293,7 @@ fn stream() -> impl Strategy<Value = StreamInfo> {
                     dead_keep,
                     keep_done,
                     responder,
+                    forget_lanes_after,
                 }
             },
         );

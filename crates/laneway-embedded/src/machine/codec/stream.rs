@@ -16,8 +16,10 @@ const KEEP_DONE: Duration = Duration::from_secs(24 * 60 * 60);
 const LATEST: u8 = 1;
 /// Ends of jobs are not kept for a day: their length comes last. Without it the bytes are those of before it was known.
 const KEEPS_DONE: u8 = 2;
-/// A processor answers its jobs: its name comes behind everything else.
+/// A processor answers its jobs: its name comes behind that.
 const RESPONDER: u8 = 4;
+/// Idle lanes are forgotten: after how long comes behind everything else.
+const FORGETS: u8 = 8;
 
 impl Stored for StreamSettings {
     const NAME: &'static str = "settings of a stream";
@@ -27,7 +29,8 @@ impl Stored for StreamSettings {
         out.varint(u64::from(self.partitions));
         let latest = if self.mode == Mode::Latest { LATEST } else { 0 };
         let responder = if self.responder.is_some() { RESPONDER } else { 0 };
-        out.u8(latest | responder | if keeps_done { KEEPS_DONE } else { 0 });
+        let forgets = if self.forget_lanes_after.is_some() { FORGETS } else { 0 };
+        out.u8(latest | responder | forgets | if keeps_done { KEEPS_DONE } else { 0 });
         out.duration(self.keep);
         out.optional(self.max_pending);
         out.varint(self.dedup_max);
@@ -38,11 +41,14 @@ impl Stored for StreamSettings {
         if let Some(responder) = &self.responder {
             out.bytes(responder.as_bytes());
         }
+        if let Some(length) = self.forget_lanes_after {
+            out.duration(length);
+        }
     }
 
     fn decode(from: &mut Decoder) -> Result<Self, Malformed> {
         let (partitions, bits) = (from.small()?, from.u8()?);
-        if bits & !(LATEST | KEEPS_DONE | RESPONDER) != 0 {
+        if bits & !(LATEST | KEEPS_DONE | RESPONDER | FORGETS) != 0 {
             return Err(Malformed);
         }
         Ok(Self {
@@ -54,6 +60,7 @@ impl Stored for StreamSettings {
             dead_keep: from.duration()?,
             keep_done: if bits & KEEPS_DONE != 0 { from.duration()? } else { KEEP_DONE },
             responder: if bits & RESPONDER != 0 { Some(from.text()?) } else { None },
+            forget_lanes_after: if bits & FORGETS != 0 { Some(from.duration()?) } else { None },
         })
     }
 }
@@ -157,15 +164,20 @@ mod tests {
             dead_keep: Duration::from_secs(10_000),
             keep_done: Duration::from_secs(86_400),
             responder: None,
+            forget_lanes_after: None,
         };
         assert_eq!(before.to_row(), BEFORE);
         assert_eq!(StreamSettings::from_row(BEFORE.to_vec().into()).unwrap(), before);
         let other = StreamSettings { keep_done: Duration::from_secs(60), ..before.clone() };
         assert_eq!(StreamSettings::from_row(other.to_row().into()).unwrap(), other);
         let answered = StreamSettings { responder: Some("charge".to_owned()), ..before };
-        assert_eq!(StreamSettings::from_row(answered.to_row().into()).unwrap(), answered);
+        let forgets =
+            StreamSettings { forget_lanes_after: Some(Duration::from_secs(60)), ..answered.clone() };
+        for settings in [answered, forgets] {
+            assert_eq!(StreamSettings::from_row(settings.to_row().into()).unwrap(), settings);
+        }
         let mut unknown = BEFORE;
-        unknown[2] = 8;
+        unknown[2] = 16;
         assert!(StreamSettings::from_row(unknown.to_vec().into()).is_err(), "a bit that nobody knows");
     }
 }

@@ -1,7 +1,7 @@
 //! Small rows: numbers, versioned values, the highest number of a source, chunks.
 
 use bytes::Bytes;
-use laneway_core::{Term, Timestamp};
+use laneway_core::{EventId, Term, Timestamp};
 
 use super::{Decoder, Encoder, Malformed, Stored};
 
@@ -23,6 +23,10 @@ pub(crate) struct Seen {
     /// The highest number.
     pub(crate) number: u64,
 }
+
+/// When the ids of a shard had come how far, ascending.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks(pub(crate) Vec<(Timestamp, EventId)>);
 
 /// One chunk of a stashed result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +76,22 @@ impl Stored for Seen {
 
     fn decode(from: &mut Decoder) -> Result<Self, Malformed> {
         Ok(Self { term: Term(from.varint()?), number: from.varint()? })
+    }
+}
+
+impl Stored for Marks {
+    const NAME: &'static str = "marks of time";
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.varint(self.0.len() as u64);
+        for (time, id) in &self.0 {
+            out.u64(time.0);
+            out.varint(id.0);
+        }
+    }
+
+    fn decode(from: &mut Decoder) -> Result<Self, Malformed> {
+        (0..from.len()?).map(|_| Ok((from.time()?, from.id()?))).collect::<Result<_, _>>().map(Self)
     }
 }
 

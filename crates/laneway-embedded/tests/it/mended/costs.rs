@@ -66,6 +66,26 @@ async fn trim_of_the_longest_rows_costs_no_more_than_it_says() {
 }
 
 #[tokio::test]
+async fn trim_that_forgets_the_longest_lanes_costs_no_more_than_it_says() {
+    let (_store, bench) = bench(Arc::new(SimulatedDisk::new()), SMALLEST).await;
+    let minute = Duration::from_secs(60);
+    let forget_lanes_after = Some(minute);
+    let settings = StreamSettings { keep: Duration::ZERO, forget_lanes_after, ..Bench::settings() };
+    let place = bench.place_with(settings).await;
+    send_long(&bench, &place, 0..1_100).await;
+    let ids: Vec<_> = bench.events(place.shard).await.iter().map(|event| event.id).collect();
+    bench.pass(place.seat, &ids).await;
+    while bench.trim(place.shard).await.rows > 0 {}
+    bench.advance(2 * minute);
+    let mut forgotten = 0;
+    while forgotten < 1_100 {
+        let rows = bench.trim(place.shard).await.rows;
+        assert!(rows >= 100, "{forgotten} of 1,100 lanes went, then {rows}");
+        forgotten += rows;
+    }
+}
+
+#[tokio::test]
 async fn appends_that_let_dedup_ids_go_cost_no_more_than_they_say() {
     let (_store, bench) = bench(Arc::new(SimulatedDisk::new()), SMALLEST).await;
     let place = bench.place_with(StreamSettings { dedup_max: 100, ..Bench::settings() }).await;

@@ -28,6 +28,11 @@ pub(crate) fn stream_in(asked: &wire::StreamSettings, there: Option<&StreamInfo>
             .map_or(Ok(default.keep_done), |keep| length("keep_done", keep))?,
         max_pending: asked.max_pending,
         responder: asked.responder.clone(),
+        forget_lanes_after: asked
+            .forget_lanes_after
+            .as_deref()
+            .map(|after| length("forget_lanes_after", after))
+            .transpose()?,
         ..fixed.clone()
     };
     settings.check()?;
@@ -66,6 +71,7 @@ pub(crate) fn stream_out(standing: &StreamStanding) -> wire::Stream {
         keep_done: length_text(info.settings.keep_done),
         max_pending: info.settings.max_pending,
         responder: info.settings.responder.clone(),
+        forget_lanes_after: info.settings.forget_lanes_after.map(length_text),
         heads: heads.collect(),
         processors: processors.collect(),
     }

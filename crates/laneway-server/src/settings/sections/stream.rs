@@ -20,6 +20,7 @@ pub(crate) struct Stream {
     dead_keep: Option<Duration>,
     max_pending: Option<u64>,
     responder: Option<String>,
+    forget_lanes_after: Option<Duration>,
 }
 
 impl Stream {
@@ -35,6 +36,7 @@ impl Stream {
             dead_keep: self.dead_keep.unwrap_or(default.dead_keep),
             max_pending: self.max_pending,
             responder: self.responder.clone(),
+            forget_lanes_after: self.forget_lanes_after,
             ..fixed.clone()
         }
     }
@@ -102,6 +104,13 @@ impl Section for Stream {
             default: None,
             about: "The processor that answers jobs whose submitter names none. Default: the stream's only one.",
             read: |to, value| put_some(&mut to.responder, own_name(value)),
+        },
+        Field {
+            path: "forget_lanes_after",
+            form: Form::Length,
+            default: None,
+            about: "How long a lane must have had no event before it is forgotten, once its last one is gone by `keep`. Default: never.",
+            read: |to, value| put_some(&mut to.forget_lanes_after, length(value)),
         },
     ];
 
