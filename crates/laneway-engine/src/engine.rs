@@ -116,8 +116,7 @@ impl Engine {
         );
         let schedules = Schedules::new(env.clone(), stores.clone(), Arc::clone(&catalogue));
         let nearby = Nearby::default();
-        let (store, known) = (Arc::clone(&stores.store), Arc::clone(&catalogue));
-        let looker = Looker::new(store, known, jobs.clone(), nearby.clone());
+        let looker = Looker::new(&stores, Arc::clone(&catalogue), jobs.clone(), nearby.clone());
         Self {
             env,
             stores,

@@ -7,13 +7,15 @@ use laneway_core::store::{
     Entry, LaneSelect, LaneView, Lanes, Query, Read, ReadFrom, Rows, SeatStatus, SeatView, TailView,
 };
 use laneway_core::{
-    EventId, JobId, Key, LaneName, Partition, Seat, Shard, Status, Store, StoreError, StreamInfo,
+    Documents, EventId, JobId, Key, LaneName, Partition, Seat, Shard, Status, Store, StoreError, StreamInfo,
 };
 
 use super::lanes::{LaneStanding, ProcessorStanding};
 use super::nearby::{LaneRuns, Nearby};
 use super::why::{Facts, Place, Runs, Short, Why, status, why};
+use crate::cluster::NodeToken;
 use crate::dispatch::{Note, Paused};
+use crate::engine::Stores;
 use crate::job::{Job, JobError, JobStatus, Jobs};
 use crate::log::{Catalogue, CatalogueError};
 
@@ -24,6 +26,7 @@ const STEPS_MAX: usize = 1_024;
 #[derive(Clone)]
 pub struct Looker {
     pub(super) store: Arc<dyn Store>,
+    documents: Arc<dyn Documents>,
     pub(super) catalogue: Arc<Catalogue>,
     pub(super) jobs: Jobs,
     pub(super) nearby: Nearby,
@@ -44,8 +47,9 @@ pub enum LookError {
 }
 
 impl Looker {
-    pub(crate) fn new(store: Arc<dyn Store>, catalogue: Arc<Catalogue>, jobs: Jobs, nearby: Nearby) -> Self {
-        Self { store, catalogue, jobs, nearby }
+    pub(crate) fn new(stores: &Stores, catalogue: Arc<Catalogue>, jobs: Jobs, nearby: Nearby) -> Self {
+        let (store, documents) = (Arc::clone(&stores.store), Arc::clone(&stores.documents));
+        Self { store, documents, catalogue, jobs, nearby }
     }
 
     /// How a lane stands.
@@ -128,7 +132,7 @@ impl Looker {
         };
         let told = self.told(id, &view.record.lane).await;
         let place = head.map_or(Place::Nothing, Place::Head);
-        let facts = self.facts_of(id, seat, &view, place, &told, gaps)?;
+        let facts = self.facts_of(id, seat, &view, place, &told, gaps).await?;
         let has_record = view.record.block.is_some() || view.record.attempts > 0;
         Ok(ProcessorStanding {
             processor,
@@ -141,7 +145,7 @@ impl Looker {
         })
     }
 
-    fn facts_of(
+    async fn facts_of(
         &self,
         id: Seat,
         seat: &SeatView,
@@ -158,7 +162,7 @@ impl Looker {
         Ok(Facts {
             place,
             registered: true,
-            owned: self.is_owned(id, seat),
+            owned: self.is_owned(id, seat).await?,
             status: seat.progress.status,
             paused: paused_by(seat)?,
             block: view.record.block.clone(),
@@ -170,11 +174,20 @@ impl Looker {
     }
 
     /// Whether somebody owns a seat, as far as this node can know. An owner that ended in good order says so in its last
-    /// commit; where no other process can reach the store, nobody but this one is left.
-    fn is_owned(&self, id: Seat, seat: &SeatView) -> bool {
+    /// commit; a node of the cluster is believed as long as nobody has buried it; where no other process can reach the store,
+    /// nobody but this one is left.
+    async fn is_owned(&self, id: Seat, seat: &SeatView) -> Result<bool, StoreError> {
         let progress = &seat.progress;
-        let elsewhere = self.store.about().capabilities.shared;
-        progress.fence.term.0 > 0 && !progress.clean && (elsewhere || self.nearby.is_owner(id))
+        if progress.fence.term.0 == 0 || progress.clean {
+            return Ok(false);
+        }
+        if self.nearby.is_owner(id) || !self.store.about().capabilities.shared {
+            return Ok(self.nearby.is_owner(id));
+        }
+        match NodeToken::of_bytes(&progress.node) {
+            Some(node) => node.lives(&*self.documents).await,
+            None => Ok(true),
+        }
     }
 
     async fn view(&self, seat: Seat, lane: LaneName) -> Result<LaneView, StoreError> {
@@ -263,7 +276,7 @@ impl Looker {
             Some(head) if head != event => Place::Behind { head },
             _ => Place::Head(event),
         };
-        let facts = self.facts_of(id, &seat, &view, place, &told, &gaps)?;
+        let facts = self.facts_of(id, &seat, &view, place, &told, &gaps).await?;
         Ok(Standing { why: why(&facts), status: status(&facts), runs: found })
     }
 }

@@ -109,6 +109,9 @@ async fn nodes_own_seats_of_the_processors_they_were_chosen_for_and_no_others() 
     seam::until("all runs of charge", || std::future::ready((ran("charge.txt") == 16).then_some(()))).await;
     owned(&charger, &[("charger", "charge", 4)]).await;
     assert_eq!(ran("mail.txt"), 0);
+    let lane = charger.client().lane("orders", b"lane-0").await.unwrap();
+    let mail = lane.processors.iter().find(|processor| processor.processor == "mail").unwrap();
+    assert_eq!(mail.why.code, "no_owner", "its node is dead and no other may run it: {mail:?}");
     let mailer = node(folder, &redis, "mailer", &["--processor", "mail", "--tag", "green"]).await;
     owned(&mailer, &[("charger", "charge", 4), ("mailer", "mail", 4)]).await;
     seam::until("all runs of mail", || std::future::ready((ran("mail.txt") == 16).then_some(()))).await;

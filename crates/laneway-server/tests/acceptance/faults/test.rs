@@ -217,7 +217,7 @@ fn table(suffered: &[Suffered], effects: &[Effect], violations: &[Violation]) ->
     for (fault, mut times) in recoveries {
         times.sort_unstable();
         let too_late = times.iter().filter(|time| **time > RECOVERY_MAX).count();
-        let (half, max) = (times[times.len() / 2], times[times.len() - 1]);
+        let (half, max) = (times[(times.len() - 1) / 2], times[times.len() - 1]);
         let (name, count, violations) = (fault.name(), times.len(), violations(Some(fault)));
         println!("| {name} | {count} | {violations} | {too_late} | {half:.1?} | {max:.1?} |");
         late.extend((too_late > 0).then(|| format!("{name}: {times:?}")));
