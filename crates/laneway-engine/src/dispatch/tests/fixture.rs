@@ -106,7 +106,7 @@ impl Played {
             status: SeatStatus::Run,
             incarnation: 0,
         };
-        let resume = Resume { progress, head: EventId(events), request_no: 0 };
+        let resume = Resume { progress, head: EventId(events), gaps: Vec::new(), request_no: 0 };
         let known: BTreeSet<LaneName> = started.iter().map(|(number, _)| lane(*number)).collect();
         let records = Records::new(Some(known), BTreeSet::new());
         let of_stream = StreamSettings { partitions: 1, mode: Mode::Queue, ..StreamSettings::default() };
