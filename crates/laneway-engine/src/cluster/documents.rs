@@ -38,6 +38,9 @@ impl fmt::Debug for NodeToken {
 }
 
 impl NodeToken {
+    /// A process that is in no cluster, and of which no document tells whether it lives.
+    pub(crate) const ALONE: Self = Self(0);
+
     /// The name of this node's document.
     pub(super) fn document(self) -> String {
         format!("{NODE}{self}")

@@ -21,7 +21,7 @@ pub(crate) struct Grant {
 
 impl Grant {
     /// Of a node whose store nobody else can open.
-    const FOR_EVER: Self = Self { node: NodeToken(0), until: Steady(u64::MAX) };
+    const FOR_EVER: Self = Self { node: NodeToken::ALONE, until: Steady(u64::MAX) };
 }
 
 /// The lease of this node as its seats see it. They are told of a change in the order in which they began to wait, so

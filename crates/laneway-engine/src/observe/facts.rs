@@ -185,8 +185,8 @@ impl Looker {
             return Ok(self.nearby.is_owner(id));
         }
         match NodeToken::of_bytes(&progress.node) {
+            None | Some(NodeToken::ALONE) => Ok(true),
             Some(node) => node.lives(&*self.documents).await,
-            None => Ok(true),
         }
     }
 
