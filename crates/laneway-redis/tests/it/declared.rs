@@ -46,6 +46,17 @@ impl Overheard {
         let (head, words) = line.split_once("] ").expect("where it comes from, then its words");
         Command { inside: head.ends_with(" lua"), words: words_of(words) }
     }
+
+    fn until_the_end(mut self) -> Seen {
+        let mut seen = Seen::default();
+        loop {
+            let command = self.next();
+            if command.words == ["PING", END] {
+                return seen;
+            }
+            seen.hear(command);
+        }
+    }
 }
 
 /// Words between quotes, as the server shows them: a quote inside one has a backslash before it, and so has a backslash.
@@ -107,24 +118,17 @@ impl Seen {
 #[test]
 fn every_key_is_declared_and_the_keys_of_a_call_share_one_tag() {
     let server = Server::start(&[]);
-    let mut overheard = Overheard::listen(&server);
+    let overheard = Overheard::listen(&server);
     let fixture = Arc::new(RedisFixture::at(server.url()));
-    let listener = std::thread::spawn(move || {
-        let mut seen = Seen::default();
-        loop {
-            let command = overheard.next();
-            if command.words == ["PING", END] {
-                return seen;
-            }
-            seen.hear(command);
+    let seen = std::thread::scope(|scope| {
+        let listener = scope.spawn(move || overheard.until_the_end());
+        // Long histories say the same again.
+        for case in conformance::all().into_iter().filter(|case| case.module != "histories") {
+            conformance::run(fixture.clone(), case);
         }
+        let _: String = server.command(&["PING", END]);
+        listener.join().expect("nothing undeclared")
     });
-    // Long histories say the same again.
-    for case in conformance::all().into_iter().filter(|case| case.module != "histories") {
-        conformance::run(fixture.clone(), case);
-    }
-    let _: String = server.command(&["PING", END]);
-    let seen = listener.join().expect("nothing undeclared");
     println!("{} calls of {} scripts, {} commands inside", seen.calls, seen.scripts.len(), seen.commands);
     assert_eq!(seen.scripts.len(), SCRIPTS, "every script was heard");
 }
