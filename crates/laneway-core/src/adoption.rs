@@ -21,6 +21,29 @@ pub fn adopted_head(head: EventId, now: Timestamp) -> EventId {
     EventId(if head.0 < by_clock { by_clock } else { head.0 + ADOPTION_JUMP })
 }
 
+/// The next id after this one that is in no gap; it may be above the head.
+pub fn next_given(gaps: &[Gap], id: EventId) -> EventId {
+    let mut next = id.next();
+    // Gaps are ascending, so one pass finds adjacent ones too.
+    for (first, last) in gaps {
+        if (*first..=*last).contains(&next) {
+            next = last.next();
+        }
+    }
+    next
+}
+
+/// This id, or the last one before it that is in no gap; 0 if none is.
+pub fn last_given(gaps: &[Gap], id: EventId) -> EventId {
+    let mut given = id;
+    for (first, last) in gaps.iter().rev() {
+        if (*first..=*last).contains(&given) {
+            given = EventId(first.0 - 1);
+        }
+    }
+    given
+}
+
 /// How many ids after `from` and up to `to` were given.
 pub fn given_between(gaps: &[Gap], from: EventId, to: EventId) -> u64 {
     let all = to.0.saturating_sub(from.0);
@@ -79,5 +102,14 @@ mod tests {
         let count = |from, to| given_between(&gaps, EventId(from), EventId(to));
         assert_eq!((count(0, 3), count(0, 9), count(3, 13), count(5, 10), count(9, 9)), (3, 3, 3, 1, 0));
         assert_eq!(count(8, 2), 0);
+    }
+
+    #[test]
+    fn ids_of_gaps_are_passed_over_both_ways() {
+        let gaps = [(EventId(1), EventId(2)), (EventId(5), EventId(9)), (EventId(10), EventId(12))];
+        let next = |id| next_given(&gaps, EventId(id)).0;
+        assert_eq!((next(0), next(3), next(4), next(6), next(12)), (3, 4, 13, 13, 13));
+        let last = |id| last_given(&gaps, EventId(id)).0;
+        assert_eq!((last(2), last(3), last(4), last(5), last(12), last(13)), (0, 3, 4, 4, 4, 13));
     }
 }

@@ -43,8 +43,8 @@ pub struct StreamSettings {
     /// The processor that answers jobs whose submitter names none, once it is registered. Default none: the only one.
     pub responder: Option<String>,
     /// How long a lane must have had no event before its end is forgotten, once its last event is gone by `keep`. Its next
-    /// event is then its first: it has no `prev`, and in latest mode any generation is the newest. A lane with an object is
-    /// not forgotten. Default never: every key costs a little for ever.
+    /// event is then its first: it has no `prev`, processors have no state for it, and in latest mode any generation is the
+    /// newest. A lane that ever had an object is not forgotten. Default never: every key costs a little for ever.
     pub forget_lanes_after: Option<Duration>,
 }
 

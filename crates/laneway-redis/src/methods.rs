@@ -169,6 +169,7 @@ impl Store for RedisStore {
             events: reply.number()?,
             expired: reply.number()?,
             rows: reply.number()?,
+            more: reply.flag()?,
         })
     }
 }

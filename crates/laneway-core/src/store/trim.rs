@@ -21,5 +21,8 @@ pub struct Trimmed {
     /// Ends other than `done`, marks of urgent events, dead letters, dedup ids, tokens, chunks, tickets and shortened
     /// lives that went. Many of them say that another call is worth it. Ends of jobs are not counted: nobody can read one
     /// past its time, and when its bytes go is each store's own matter.
+    /// Lanes that were forgotten count too.
     pub rows: u64,
+    /// Not all lanes were looked at yet: another call is worth it, whatever went.
+    pub more: bool,
 }

@@ -6,6 +6,7 @@ use laneway_core::{Block, Draft, LaneName, LaneRecord};
 
 use super::group::Cost;
 use super::log::Space;
+use crate::machine::idle::lanes_per_call;
 
 /// Head of a record, ids, times and small rows that hang on an event or lane, with its key written several times.
 const PER_ITEM: usize = 320;
@@ -27,8 +28,8 @@ const EVICTED_PER_APPEND: usize = 16;
 const TRIM_ROWS: usize = 200;
 /// What one trim takes of a shard's own tables: dedup ids and four with short keys.
 const TRIM: usize = TRIM_ROWS * (EVICTED + 4 * SHORT_ROW);
-/// What one trim of a stream that forgets idle lanes writes about them: their names, and where it goes on.
-const FORGOTTEN: usize = 500 * (KEY_BYTES_MAX + 24) + 1_024;
+/// What a trim writes of where it goes on looking for idle lanes.
+const IDLE_LANES: usize = KEY_BYTES_MAX + 2_048;
 /// What one trim takes of a seat's tables: ends, dead letters, tokens.
 const TRIM_SEAT: usize = TRIM_ROWS * 3 * SHORT_ROW + PER_ITEM;
 /// What one promotion writes at most: one draft of the largest size, or several that are small together.
@@ -148,7 +149,9 @@ pub(super) fn jobs() -> Cost {
 
 /// A trim of a shard with so many seats, of a stream that forgets idle lanes or not.
 pub(super) fn trim(seats: usize, forgets: bool) -> Cost {
-    settling(TRIM + seats * TRIM_SEAT + if forgets { FORGOTTEN } else { 0 })
+    // Of every lane its end, and its state for every seat.
+    let forgotten = lanes_per_call(seats) * (1 + seats) * (KEY_IN_ROW_MAX + SHORT_ROW) + IDLE_LANES;
+    settling(TRIM + seats * TRIM_SEAT + if forgets { forgotten } else { 0 })
 }
 
 /// A promotion.

@@ -2,6 +2,7 @@
 //!
 //! A page may be shorter than asked for, so that it stays bounded in bytes; an empty one is the end.
 
+use laneway_core::adoption::next_given;
 use laneway_core::limits::{PAGE_BYTES_MAX, PAGE_MAX};
 use laneway_core::store::{
     DedupName, DedupRow, EndRow, JobResult, ObjectRow, Source, SourceRow, StoreView, TicketRow, Ticketed,
@@ -14,7 +15,7 @@ use laneway_core::{
 use super::codec::keys::{self, Single};
 use super::codec::{Numbered, Remembered, ScheduledJob, Seen, Stored, Token, Value, load};
 use super::job_ends::{is_alive, life};
-use super::{Now, State, StoredEnd, Table, gate, ids};
+use super::{Now, State, StoredEnd, Table, gate};
 
 /// Clocks and counters.
 pub(super) fn store<S: State>(state: &S, now: Now) -> Result<StoreView> {
@@ -36,7 +37,7 @@ pub(super) fn events<S: State>(state: &S, shard: Shard, after: EventId, limit: u
     let (mut events, mut bytes): (Vec<Event>, usize) = (Vec::new(), 0);
     let mut id = after.max(info.trimmed);
     while events.len() < limit.min(PAGE_MAX) && bytes < PAGE_BYTES_MAX {
-        id = ids::next(info, id);
+        id = next_given(&info.gaps, id);
         if id > info.head {
             break;
         }

@@ -1,111 +1,155 @@
 //! Lanes that were idle for long and are forgotten, where the stream says so (contract 3.9).
 //!
 //! The end of a lane has no time. Instead a shard marks now and then how far its ids had come: a lane whose last event is
-//! not beyond an old mark is at least as old.
+//! not beyond an old mark is at least as old. For each mark that is old enough all lanes are looked at, a piece at a time.
 
 use std::time::Duration;
 
-use laneway_core::{EventId, Key, Result, Shard, Timestamp};
+use laneway_core::{EventId, Key, Result, Seat, Shard, StreamSettings, Timestamp};
 
 use super::codec::keys::{self, Single};
-use super::codec::{Marks, Stored, load};
+use super::codec::{IdleLanes, Stored, load};
 use super::{Now, State, Table};
 
-/// Most lanes that one call of trim looks at.
-const LANES_PER_CALL: usize = 500;
+/// Most rows that one call of trim may take when it forgets lanes: the end of each, and its state for each processor.
+const ROWS_PER_CALL: usize = 500;
+/// Fewest lanes that one call looks at.
+const LANES_PER_CALL_MIN: usize = 50;
 /// Marks in the time that a lane must be idle for: so much of it more may pass before it is forgotten.
 const MARKS: u32 = 16;
+/// Most marks, while retention is held up.
+const MARKS_MAX: usize = 64;
 
-impl Marks {
-    /// Marks the present now and then; answers the last id that is so old.
-    fn idle_through(&mut self, now: Timestamp, head: EventId, length: Duration) -> EventId {
-        if self.0.last().is_none_or(|(time, _)| time.after(length / MARKS) <= now) {
-            self.0.push((now, head));
+/// How many lanes one call of trim looks at in a shard with so many seats.
+pub(crate) fn lanes_per_call(seats: usize) -> usize {
+    (ROWS_PER_CALL / (1 + seats)).max(LANES_PER_CALL_MIN)
+}
+
+impl IdleLanes {
+    /// Marks the present now and then; answers the last id that is so old, if everything up to it is trimmed.
+    fn through(&mut self, now: Timestamp, head: EventId, trimmed: EventId, length: Duration) -> EventId {
+        // A mark of the future was made by a clock that was wrong.
+        self.marks.retain(|(time, _)| *time <= now);
+        let is_due = self.marks.last().is_none_or(|(time, _)| time.after(length / MARKS) <= now);
+        if is_due && self.marks.len() < MARKS_MAX {
+            self.marks.push((now, head));
         }
-        match self.0.iter().rposition(|(time, _)| time.after(length) <= now) {
-            Some(newest) => {
-                self.0.drain(..newest);
-                self.0[0].1
-            }
-            None => EventId(0),
-        }
+        let is_over = |(time, id): &(Timestamp, EventId)| time.after(length) <= now && *id <= trimmed;
+        let Some(newest) = self.marks.iter().rposition(is_over) else { return EventId(0) };
+        self.marks.drain(..newest);
+        self.marks[0].1
     }
 }
 
-/// Forgets the next lanes that were idle for so long and have no event left, and answers how many. A lane with an object is
-/// not idle: the object is there to be read.
+/// Forgets the next lanes that were idle for as long as the stream says and have no event left. Answers how many, and whether
+/// there are more to look at. A lane with an object is not idle: the object is there to be read.
 pub(super) fn forget_lanes<S: State>(
     state: &mut S,
     now: Now,
     shard: Shard,
+    settings: &StreamSettings,
     head: EventId,
     trimmed: EventId,
-    length: Duration,
-) -> Result<u64> {
-    let row = Single::LaneMarks.of(shard);
-    let before: Marks = load(state, Table::Store, &row)?.unwrap_or_default();
-    let mut marks = before.clone();
-    let through = marks.idle_through(now.calendar, head, length).min(trimmed);
-    if marks != before {
-        state.put(Table::Store, &row, &marks.to_row());
+) -> Result<(u64, bool)> {
+    let Some(length) = settings.forget_lanes_after else { return Ok((0, false)) };
+    let row = Single::IdleLanes.of(shard);
+    let before: IdleLanes = load(state, Table::Store, &row)?.unwrap_or_default();
+    let mut idle = before.clone();
+    // What is kept readable is trimmed no sooner.
+    let through = idle.through(now.calendar, head, trimmed, length.max(settings.keep));
+    // Every lane is looked at once for each mark.
+    if idle.sweep.is_none() && through > idle.swept {
+        idle.sweep = Some((through, None));
     }
-    if through.0 == 0 {
-        return Ok(0);
-    }
-    let cursor = Single::LaneCursor.of(shard);
-    let after = state.get(Table::Store, &cursor)?.map(Key::new).transpose()?;
-    let tails = state.tails(shard, after.as_ref(), LANES_PER_CALL)?;
-    let last = tails.last().filter(|_| tails.len() == LANES_PER_CALL).map(|(key, _)| key.clone());
     let mut gone = 0;
-    for (key, tail) in tails {
-        if tail.id <= through && state.get(Table::Object, &keys::object(shard, &key))?.is_none() {
-            state.remove_tail(shard, &key);
-            gone += 1;
+    if let Some((through, after)) = idle.sweep.take() {
+        let last;
+        (gone, last) = forget_some(state, shard, through, after.as_ref())?;
+        match last {
+            Some(last) => idle.sweep = Some((through, Some(last))),
+            None => idle.swept = through,
         }
     }
-    match (last, after) {
-        (Some(last), _) => state.put(Table::Store, &cursor, last.as_ref()),
-        (None, Some(_)) => state.delete(Table::Store, &cursor),
-        (None, None) => {}
+    if idle != before {
+        state.put(Table::Store, &row, &idle.to_row());
     }
-    Ok(gone)
+    Ok((gone, idle.sweep.is_some()))
+}
+
+/// Forgets those of the next lanes that are not beyond this id. Answers how many, and where to go on.
+fn forget_some<S: State>(
+    state: &mut S,
+    shard: Shard,
+    through: EventId,
+    after: Option<&Key>,
+) -> Result<(u64, Option<Key>)> {
+    let seats: Vec<(Seat, u32)> = state
+        .seats(shard)
+        .into_iter()
+        .map(|(processor, seat)| (Seat { shard, processor }, seat.head.states_life))
+        .collect();
+    let limit = lanes_per_call(seats.len());
+    let tails = state.tails(shard, after, limit)?;
+    let last = tails.last().filter(|_| tails.len() == limit).map(|(key, _)| key.clone());
+    let mut gone = 0;
+    for (key, tail) in tails {
+        if tail.id > through || state.get(Table::Object, &keys::object(shard, &key))?.is_some() {
+            continue;
+        }
+        state.remove_tail(shard, &key);
+        for (seat, life) in &seats {
+            let row = keys::state(*seat, *life, &key);
+            if state.get(Table::LaneState, &row)?.is_some() {
+                state.delete(Table::LaneState, &row);
+            }
+        }
+        gone += 1;
+    }
+    Ok((gone, last))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What is idle at each of these times, when ids grow by one each second.
-    fn check(length: u64, times: &[u64], expected: &[u64]) {
-        let mut marks = Marks::default();
-        let found: Vec<u64> = times
+    /// What is idle at each of these times, when the head is the time in seconds and so much of it is trimmed.
+    fn check(length: u64, steps: &[(u64, u64)], expected: &[u64]) {
+        let mut idle = IdleLanes::default();
+        let found: Vec<u64> = steps
             .iter()
-            .map(|at| {
+            .map(|(at, trimmed)| {
                 let now = Timestamp(at * 1_000_000);
-                marks.idle_through(now, EventId(*at), Duration::from_secs(length)).0
+                idle.through(now, EventId(*at), EventId(*trimmed), Duration::from_secs(length)).0
             })
             .collect();
         assert_eq!(found, expected);
-        assert!(marks.0.len() <= MARKS as usize + 2, "{marks:?}");
+        assert!(idle.marks.len() <= MARKS_MAX, "{idle:?}");
     }
 
     #[test]
     fn nothing_is_idle_before_its_time_and_everything_soon_after() {
-        check(160, &[5, 100, 164, 165, 200, 259, 260, 300], &[0, 0, 0, 5, 5, 5, 100, 100]);
-        check(
-            160,
-            &(1..=2_000).collect::<Vec<_>>(),
-            &(1..=2_000).map(|at: u64| late(at)).collect::<Vec<_>>(),
-        );
-    }
-
-    /// Marks are ten seconds apart, from the first second on.
-    fn late(at: u64) -> u64 {
-        if at <= 160 { 0 } else { (at - 161) / 10 * 10 + 1 }
+        let at = |times: &[u64]| times.iter().map(|at| (*at, *at)).collect::<Vec<_>>();
+        check(160, &at(&[5, 100, 164, 165, 200, 259, 260, 300]), &[0, 0, 0, 5, 5, 5, 100, 100]);
+        let all: Vec<u64> = (1..=2_000).collect();
+        // Marks are ten seconds apart, from the first second on.
+        let late = |at: &u64| if *at <= 160 { 0 } else { (at - 161) / 10 * 10 + 1 };
+        check(160, &at(&all), &all.iter().map(late).collect::<Vec<_>>());
     }
 
     #[test]
-    fn a_clock_that_went_back_makes_it_late_and_never_early() {
-        check(160, &[1_000, 20, 180, 1_100, 1_170, 1_290], &[0, 0, 0, 0, 1_000, 1_100]);
+    fn nothing_is_idle_before_it_is_trimmed() {
+        let all: Vec<(u64, u64)> = (1..=3_000).map(|at: u64| (at, at.saturating_sub(400))).collect();
+        let late = |(_, trimmed): &(u64, u64)| if *trimmed == 0 { 0 } else { (trimmed - 1) / 10 * 10 + 1 };
+        check(160, &all, &all.iter().map(late).collect::<Vec<_>>());
+        // Held up for long.
+        let stuck: Vec<(u64, u64)> = (1..=3_000).map(|at| (at, 0)).chain([(3_001, 3_001)]).collect();
+        let expected: Vec<u64> = std::iter::repeat_n(0, 3_000).chain([631]).collect();
+        check(160, &stuck, &expected);
+    }
+
+    #[test]
+    fn a_clock_that_was_wrong_for_a_while_makes_it_late_and_never_early() {
+        let steps = [(9_000, 0), (20, 9_000), (170, 9_000), (179, 9_000), (180, 9_000), (340, 9_000)];
+        check(160, &steps, &[0, 0, 0, 0, 20, 180]);
     }
 }

@@ -8,18 +8,6 @@ pub(super) fn in_gap(info: &ShardInfo, id: EventId) -> bool {
     info.gaps.iter().any(|(first, last)| (*first..=*last).contains(&id))
 }
 
-/// The next id after this one that is no gap; it may be above the head.
-pub(super) fn next(info: &ShardInfo, id: EventId) -> EventId {
-    let mut next = id.next();
-    // Gaps are ascending, so one pass finds adjacent ones too.
-    for (first, last) in &info.gaps {
-        if (*first..=*last).contains(&next) {
-            next = last.next();
-        }
-    }
-    next
-}
-
 /// The highest id that a seat may mark now. Ids that were never given take no room in the window, or an
 /// adopted shard could not go on while one event from before is open.
 pub(super) fn ceiling(info: &ShardInfo, window: &Window) -> EventId {
@@ -56,10 +44,8 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_were_never_given_are_passed_over() {
+    fn ids_that_were_never_given_are_known() {
         let info = shard(30, &[(5, 9), (10, 12), (20, 30)]);
-        assert_eq!(next(&info, EventId(4)), EventId(13));
-        assert_eq!(next(&info, EventId(19)), EventId(31));
         assert!(in_gap(&info, EventId(9)) && !in_gap(&info, EventId(13)));
     }
 

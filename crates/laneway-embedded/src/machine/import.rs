@@ -4,6 +4,7 @@
 //! incarnation keeps others away without a check of its own; `Finish` gives it the one it works under. Every piece
 //! may come twice: what is there already stays.
 
+use laneway_core::adoption::next_given;
 use laneway_core::limits::STREAMS_MAX;
 use laneway_core::store::{
     DedupRow, EndRow, IMPORTING, Import, ObjectRow, OutboxRow, RequestRow, Rows, ScheduledRow, SeatView,
@@ -19,7 +20,7 @@ use super::codec::keys::{self, Single};
 use super::codec::{
     Filed, Numbered, Outgoing, Remembered, ScheduledJob, Seen, Stored, Token, Value, Waiting, load,
 };
-use super::{SeatHead, SeatState, State, StoredEnd, Table, Tail, dedup, gate, ids, lane_changes, schedule};
+use super::{SeatHead, SeatState, State, StoredEnd, Table, Tail, dedup, gate, lane_changes, schedule};
 
 /// Takes over one piece.
 pub(super) fn import<S: State>(state: &mut S, import: Import) -> Result<Option<StreamId>> {
@@ -252,7 +253,7 @@ fn import_events<S: State>(state: &mut S, shard: Shard, info: ShardInfo, events:
     let events: Vec<Event> = events.into_iter().filter(|event| event.id > info.head).collect();
     let mut last = info.head;
     for event in &events {
-        let expected = ids::next(&info, last);
+        let expected = next_given(&info.gaps, last);
         if event.id != expected {
             return Err(refusal("id of an event", event.id.to_string(), format!("{expected}, the next one")));
         }
@@ -344,7 +345,7 @@ fn finish<S: State>(state: &mut S, shard: Shard, info: ShardInfo) -> Result<Stre
         return Ok(shard.stream);
     }
     let stored = importing(state, shard)?;
-    let next = ids::next(stored, stored.head);
+    let next = next_given(&stored.gaps, stored.head);
     if next <= info.head || stored.head > info.head || info.incarnation == IMPORTING {
         let limit = format!("the last id of the events imported; {next} comes next");
         return Err(refusal("head", info.head.to_string(), limit));

@@ -15,7 +15,7 @@ pub(crate) mod define;
 pub(crate) mod documents;
 mod export;
 mod gate;
-mod idle;
+pub(crate) mod idle;
 mod ids;
 mod import;
 mod job_ends;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use laneway_core::adoption::next_given;
 use laneway_core::limits::{PAGE_BYTES_MAX, PAGE_MAX};
 use laneway_core::store::{Entry, Page, Read, ReadFrom, Versioned};
 use laneway_core::{Event, EventId, Key, Mode, Refusal, Result, Seat, Shard, ShardInfo, StoreError};
@@ -49,7 +50,7 @@ pub(crate) fn check<'a, S: State>(state: &'a S, read: &Read) -> Result<&'a Shard
         }
     };
     if below {
-        return Err(StoreError::Trimmed { shard, first: ids::next(info, info.trimmed) });
+        return Err(StoreError::Trimmed { shard, first: next_given(&info.gaps, info.trimmed) });
     }
     Ok(info)
 }
@@ -142,7 +143,7 @@ impl<'a> Candidates<'a> {
     fn next(&mut self) -> Option<EventId> {
         match self {
             Self::After(info, last) => {
-                *last = ids::next(info, *last);
+                *last = next_given(&info.gaps, *last);
                 (*last <= info.head).then_some(*last)
             }
             Self::Ids(info, ids) => {

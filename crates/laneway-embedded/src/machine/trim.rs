@@ -1,7 +1,7 @@
 //! Trim: what retention allows to go. Never an event that a registered processor has not passed, also not one
 //! in a siding; rows go when their own time is over.
 
-use laneway_core::adoption::given_between;
+use laneway_core::adoption::{given_between, last_given, next_given};
 use laneway_core::store::{DeadLetter, JobResult, Trim, Trimmed};
 use laneway_core::{EventId, JobNumber, Result, Seat, Shard, ShardInfo, StreamInfo, Timestamp};
 
@@ -10,7 +10,7 @@ use super::codec::{Chunk, Numbered, ScheduledJob, Stored, Token, load};
 use super::idle::forget_lanes;
 use super::job_ends::{alive_until, is_alive};
 use super::sweep::{ROWS_PER_CALL, cut, sweep};
-use super::{Now, State, Table, dedup, gate, ids};
+use super::{Now, State, Table, dedup, gate};
 
 /// Trims one shard.
 pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trimmed> {
@@ -19,11 +19,11 @@ pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trim
     let info = gate::shard(state, shard)?;
     gate::imported(shard, info)?;
     let (seats, dead_keep) = (seats(state, stream, shard), stream.settings.dead_keep);
-    let (head, forget_lanes_after) = (info.head, stream.settings.forget_lanes_after);
+    let (head, settings) = (info.head, stream.settings.clone());
     let through = bound(state, now, stream, shard, info)?;
     let events = given_between(&info.gaps, info.trimmed, through);
     let expired = if seats.is_empty() { events } else { 0 };
-    let first = ids::next(info, through.max(info.trimmed));
+    let first = next_given(&info.gaps, through.max(info.trimmed));
     if through > info.trimmed {
         let trimmed = ShardInfo { trimmed: through, ..info.clone() };
         let count = Single::Expired.of(shard);
@@ -41,10 +41,8 @@ pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trim
         rows += trim_seat(state, now, seat, now.calendar.before(dead_keep))?;
     }
     rows += trim_jobs(state, now, shard)?;
-    if let Some(length) = forget_lanes_after {
-        rows += forget_lanes(state, now, shard, head, EventId(through), length)?;
-    }
-    Ok(Trimmed { first, events, expired, rows })
+    let (forgotten, more) = forget_lanes(state, now, shard, &settings, head, EventId(through))?;
+    Ok(Trimmed { first, events, expired, rows: rows + forgotten, more })
 }
 
 fn seats<S: State>(state: &S, stream: &StreamInfo, shard: Shard) -> Vec<(Seat, u32)> {
@@ -74,7 +72,8 @@ fn bound<S: State>(
             through = through.min(EventId(first.0.saturating_sub(1)));
         }
     }
-    Ok(through.max(info.trimmed))
+    // Whoever has read all there was before a gap has missed nothing in it.
+    Ok(last_given(&info.gaps, through).max(info.trimmed))
 }
 
 fn trim_seat<S: State>(state: &mut S, now: Now, seat: Seat, dead_before: Timestamp) -> Result<u64> {

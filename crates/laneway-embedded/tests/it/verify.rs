@@ -4,13 +4,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use laneway_core::{ManualClock, StoreError};
+use laneway_core::store::Trim;
+use laneway_core::{EventId, ManualClock, Store, StoreError, StreamSettings};
 use laneway_embedded::file::disk::Disk;
 use laneway_embedded::file::disk::simulated::SimulatedDisk;
 use laneway_embedded::file::{Background, FindingKind, verify, verify_on};
 use laneway_embedded::{FileOptions, FileStore};
-use laneway_testkit::bench::Place;
+use laneway_testkit::Bench;
+use laneway_testkit::bench::{Place, draft};
 
 use super::rich::{on_file, rich};
 
@@ -48,7 +51,7 @@ async fn fill(store: &FileStore, clock: &ManualClock) -> Place {
     for round in 0..6 {
         for lane in ["a", "b", "c"] {
             let data = "x".repeat(2_000);
-            let drafts = (0..200).map(|_| laneway_testkit::bench::draft(lane, &data)).collect();
+            let drafts = (0..200).map(|_| draft(lane, &data)).collect();
             bench.send(&queue, drafts).await;
         }
         if round % 2 == 0 {
@@ -130,7 +133,7 @@ async fn trimmed_and_released_events_are_no_gap() {
     for processor in bench.streams().await.into_iter().flat_map(|stream| stream.processors) {
         bench.define(laneway_core::store::Define::RemoveProcessor { processor: processor.id }).await;
     }
-    clock.advance(std::time::Duration::from_secs(10_000_000));
+    clock.advance(Duration::from_secs(10_000_000));
     assert!(bench.trim(queue.shard).await.events > 1_000);
     bench.fill(&queue, "a", 3).await;
     store.checkpoint().unwrap();
@@ -154,4 +157,36 @@ async fn a_store_on_another_disk_is_verified_there() {
     let report = verify_on(disk, dir).unwrap();
     assert!(report.is_clean(), "{report}");
     assert!(report.events > 3_000, "{report}");
+}
+
+#[tokio::test]
+async fn a_folder_with_forgotten_lanes_is_clean() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+    let store = FileStore::open_with(folder.path(), options(), Arc::new(clock.clone())).unwrap();
+    let bench = on_file(&store, &clock).await;
+    let minute = Duration::from_secs(60);
+    let settings =
+        StreamSettings { keep: Duration::ZERO, forget_lanes_after: Some(minute), ..Bench::settings() };
+    let place = bench.place_with(settings).await;
+    for round in 0..4 {
+        let drafts = (0..600).map(|number| draft(&format!("{number:03}"), "x")).collect();
+        bench.send(&place, drafts).await;
+        let ids: Vec<EventId> = bench.events(place.shard).await.iter().map(|event| event.id).collect();
+        bench.pass(place.seat, &ids).await;
+        clock.advance(minute / 4);
+        bench.trim(place.shard).await;
+        clock.advance(2 * minute);
+        // In the last round it is in the middle of it.
+        for _ in 0..if round < 3 { 3 } else { 1 } {
+            let trimmed = store.trim(Trim { shard: place.shard }).await.unwrap();
+            assert!(trimmed.rows >= 100, "round {round}: {trimmed:?}");
+        }
+        if round % 2 == 0 {
+            store.checkpoint().unwrap();
+        }
+    }
+    drop(bench);
+    store.close().unwrap();
+    let report = verify(folder.path()).unwrap();
+    assert!(report.is_clean(), "{report}");
 }

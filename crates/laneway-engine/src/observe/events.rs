@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use hashbrown::{HashMap, HashSet};
-use laneway_core::adoption::given_between;
+use laneway_core::adoption::{given_between, last_given, next_given};
 use laneway_core::limits::PAGE_MAX;
 use laneway_core::store::{LaneSelect, Lanes, Query, Rows, SeatStatus, SeatView};
 use laneway_core::{
@@ -26,7 +26,7 @@ const EVENTS_MAX: usize = 1_000;
 pub struct EventsPage {
     /// The events, by id.
     pub events: Vec<EventView>,
-    /// Last id of the partition.
+    /// Last id of the partition that was given.
     pub head: EventId,
     /// Where the next page begins: after this id.
     pub after: EventId,
@@ -136,7 +136,7 @@ impl Looker {
         let shard = shard_of(&info, partition)?;
         let (about, seats) = self.seats_in(shard).await?;
         if after.0 > 0 && after < about.trimmed {
-            return Err(StoreError::Trimmed { shard, first: about.trimmed.next() }.into());
+            return Err(StoreError::Trimmed { shard, first: next_given(&about.gaps, about.trimmed) }.into());
         }
         let from = after.max(about.trimmed);
         let Rows::Events(events) = self.store.query(Query::Events(shard, from, limit)).await? else {
@@ -144,7 +144,7 @@ impl Looker {
         };
         let next = events.last().map_or(from.max(after), |event| event.id);
         let events = self.viewed(&info, shard, &seats, events).await?;
-        Ok(EventsPage { events, head: about.head, after: next })
+        Ok(EventsPage { events, head: last_given(&about.gaps, about.head), after: next })
     }
 
     /// One event by its name.
@@ -160,7 +160,7 @@ impl Looker {
             return Err(unknown().into());
         }
         if reference.id <= about.trimmed {
-            return Err(StoreError::Trimmed { shard, first: about.trimmed.next() }.into());
+            return Err(StoreError::Trimmed { shard, first: next_given(&about.gaps, about.trimmed) }.into());
         }
         let before = EventId(reference.id.0 - 1);
         let Rows::Events(events) = self.store.query(Query::Events(shard, before, 1)).await? else {

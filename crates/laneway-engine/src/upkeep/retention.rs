@@ -45,7 +45,7 @@ async fn trim(store: &dyn Store, shard: Shard) {
         if trimmed.expired > 0 {
             tracing::warn!(%shard, events = trimmed.expired, "events went by age; no processor is registered");
         }
-        if trimmed.rows < WORTH_REPEATING {
+        if trimmed.rows < WORTH_REPEATING && !trimmed.more {
             return;
         }
     }

@@ -5,12 +5,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use laneway_core::limits::{DATA_BYTES_MAX, VALUE_BYTES_MAX};
 use laneway_core::store::Receipt;
-use laneway_core::{Mode, Status, Terminal};
+use laneway_core::{Mode, Seq, Status, StreamSettings, Terminal};
 use laneway_engine::ProcessorSettings;
 use laneway_engine::handler::{LaneAnswer, LaneRun, OnFailure, Policy, StateChange};
 use laneway_engine::job::{By, JobError, Retried, Submit};
 use laneway_engine::log::Appending;
 
+use crate::seam;
 use crate::world::{Answer, World, draft};
 
 fn settings() -> ProcessorSettings {
@@ -187,4 +188,28 @@ async fn old_job_that_runs_again_is_stale_once_there_is_a_newer_one() {
     let refused = jobs.retry(old, &By::default()).await;
     assert!(matches!(&refused, Err(JobError::NotMade(why)) if why.contains("generation")), "{refused:?}");
     assert_eq!(world.nexts(1).await, ["two"]);
+}
+
+/// What was done of a lane goes with it: its first generation is not the one that ran before.
+#[tokio::test(start_paused = true)]
+async fn a_lane_that_was_forgotten_runs_again_from_its_first_generation() {
+    let minute = Duration::from_secs(60);
+    let mut world = World::with_settings(StreamSettings {
+        mode: Mode::Latest,
+        keep: Duration::ZERO,
+        forget_lanes_after: Some(minute),
+        ..StreamSettings::default()
+    })
+    .await;
+    world.process(settings()).await;
+    for data in ["first", "again"] {
+        let job = world.submit("pod", data).await;
+        assert_eq!(world.settled(job).await.status(), Status::Ended(Terminal::Done), "{data}");
+        assert_eq!(world.nexts(1).await, [data]);
+        seam::wait(2 * minute).await;
+    }
+    let drafts = vec![draft("pod", "third")];
+    let sent = world.engine.producer().append("orders", Appending { drafts, object: None }).await;
+    let receipt = sent.expect("the stream exists").remove(0).receipt.expect("the store takes it");
+    assert!(matches!(receipt, Receipt::New { seq: Some(Seq(1)), .. }), "it was forgotten: {receipt:?}");
 }

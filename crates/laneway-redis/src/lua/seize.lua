@@ -13,8 +13,10 @@ local function main()
     seat.term = max(seat.term + 1, calendar, shard.first_term)
     seat.nonce, seat.adoptions, seat.node = A.nonce, shard.adoptions, A.node
     seat.was_clean, seat.clean, seat.last_commit = seat.clean, false, false
-    -- Ids that an adoption jumped over are nothing to wait for.
+    -- Ids that an adoption jumped over are nothing to wait for, and no word below them is looked at again.
+    local before = floor(seat.floor / 64)
     seat.floor = next_id(shard, seat.floor) - 1
+    if before < floor(seat.floor / 64) then call('HDEL', k.window, before) end
     save_seat(k, seat)
   end
   return { 'ok', seat_view(k, seat), shard.head, shard.gaps }

@@ -20,23 +20,48 @@ local function sweep_named(shard, cursor, key, order, limit, is_over)
 end
 
 -- Lanes that were idle for long. The end of a lane has no time; instead the shard marks now and then how far its ids had
--- come, sixteen times in the length that counts, and a lane not beyond an old mark is at least as old.
-local LANES_PER_CALL, MARKS = 500, 16
+-- come, sixteen times in the length that counts, and a lane not beyond an old mark is at least as old. For each mark that is
+-- old enough all lanes are looked at, a piece at a time.
+local MARKS, MARKS_MAX = 16, 64
 local function idle_through(shard)
-  local marks = shard.marks or {}
+  local length, marks, newest = max(shard.forget, shard.keep), {}, 0
+  for _, mark in ipairs(shard.marks or {}) do
+    -- A mark of the future was made by a clock that was wrong.
+    if mark[1] <= calendar then marks[#marks + 1] = mark end
+  end
   local last = marks[#marks]
-  if not last or last[1] + floor(shard.forget / MARKS) <= calendar then marks[#marks + 1] = { calendar, shard.head } end
-  while marks[2] and marks[2][1] + shard.forget <= calendar do table.remove(marks, 1) end
+  local is_due = not last or last[1] + floor(length / MARKS) <= calendar
+  if is_due and #marks < MARKS_MAX then marks[#marks + 1] = { calendar, shard.head } end
+  for at, mark in ipairs(marks) do
+    if mark[1] + length <= calendar and mark[2] <= shard.trimmed then newest = at end
+  end
+  for _ = 2, newest do table.remove(marks, 1) end
   shard.marks = marks
-  return marks[1][1] + shard.forget <= calendar and min(marks[1][2], shard.trimmed) or 0
+  return newest > 0 and marks[1][2] or 0
 end
-local function forget_lanes(shard)
-  if (shard.forget or 0) == 0 then return 0 end
+local function forget_lanes(shard, seats)
+  if (shard.forget or 0) == 0 then return 0, false end
   local through = idle_through(shard)
-  if through == 0 then return 0 end
-  return sweep_named(shard, 'tail', TAIL, TAILZ, LANES_PER_CALL, function(key, row)
-    return struct.unpack('>I6', row) <= through and call('HEXISTS', OBJECT, key) == 0
+  if shard.sweep then through = shard.sweep
+  elseif through <= (shard.swept or 0) then return 0, false end
+  local limit = max(floor(500 / (1 + #seats)), 50)
+  local gone = sweep_named(shard, 'tail', TAIL, TAILZ, limit, function(key, row)
+    if struct.unpack('>I6', row) > through or call('HEXISTS', OBJECT, key) == 1 then return false end
+    for _, found in ipairs(seats) do drop_named(found.k.state, found.k.statez, key) end
+    return true
   end)
+  if shard.cursors.tail then shard.sweep = through
+  else shard.sweep, shard.swept = nil, through end
+  return gone, shard.sweep ~= nil
+end
+
+-- What is up to an id that was never given is up to the last one before it: nobody missed anything in a gap.
+local function last_given(shard, id)
+  for at = #shard.gaps, 1, -1 do
+    local gap = shard.gaps[at]
+    if gap[1] <= id and id <= gap[2] then id = gap[1] - 1 end
+  end
+  return id
 end
 
 local function bound(shard, seats)
@@ -50,7 +75,7 @@ local function bound(shard, seats)
     local first = first_since(shard, max(calendar - shard.keep, 0))
     if first then through = min(through, first - 1) end
   end
-  return max(through, shard.trimmed)
+  return max(last_given(shard, through), shard.trimmed)
 end
 
 local function trim_dedup()
@@ -155,11 +180,12 @@ local function main()
   for _, name in ipairs(urgent) do call('ZREM', URGENT, name) end
   local rows = #urgent + trim_dedup()
   for _, found in ipairs(seats) do rows = rows + trim_seat(shard, found.k, through) end
-  rows = rows + trim_tickets(shard, places) + trim_ends(shard) + forget_lanes(shard)
+  local forgotten, more = forget_lanes(shard, seats)
+  rows = rows + trim_tickets(shard, places) + trim_ends(shard) + forgotten
   -- Producers make a name per run; one that was silent for longer than any repeat takes is let go.
   sweep_named(shard, 'source', SOURCE, SOURCEZ, ROWS_PER_CALL, function(name, row)
     return string.sub(name, 1, #A.fleeting) == A.fleeting and struct.unpack('>I8', row, 17) < calendar - A.silence
   end)
   save_shard(shard)
-  return { 'ok', next_id(shard, through), events, expired, rows }
+  return { 'ok', next_id(shard, through), events, expired, rows, more }
 end

@@ -79,7 +79,7 @@ pub(crate) struct Kept {
     /// The processor that answers jobs whose submitter names none [default: the stream's only one].
     #[arg(long, value_name = "NAME")]
     pub(crate) responder: Option<String>,
-    /// How long a lane must have had no event before it is forgotten, once its last one is gone, such as 90d [default: never].
+    /// How long a lane must have had no event before it is forgotten, once its last one is gone, such as 90d, or never [default: never].
     #[arg(long, value_name = "LENGTH")]
     pub(crate) forget_lanes_after: Option<String>,
 }

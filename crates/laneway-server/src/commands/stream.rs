@@ -9,6 +9,9 @@ use crate::exit::Fault;
 use crate::output::{Cell, Column, Detail, Row, Writer, agree, grouped};
 use crate::signals::End;
 
+/// How a length is said that never comes.
+const NEVER: &str = "never";
+
 pub(super) async fn run(client: &Client, writer: Writer, verb: StreamVerb, end: End) -> Result<(), Fault> {
     match verb {
         StreamVerb::Ls(watch) => {
@@ -40,7 +43,8 @@ async fn create(client: &Client, writer: Writer, args: StreamCreate) -> Result<(
         ModeArg::Queue => Mode::Queue,
         ModeArg::Latest => Mode::Latest,
     });
-    let settings = StreamSettings { partitions: args.partitions, mode, ..kept(args.kept) };
+    let mut settings = StreamSettings { partitions: args.partitions, mode, ..kept(args.kept) };
+    settings.forget_lanes_after = settings.forget_lanes_after.filter(|after| after != NEVER);
     let stream = client.put_stream(&args.stream, &settings).await?;
     let sentence =
         format!("stream {} has {} partitions, mode {}", stream.name, stream.partitions, mode_of(&stream));
@@ -62,13 +66,19 @@ async fn edit(client: &Client, writer: Writer, args: StreamEdit) -> Result<(), F
         keep_done: changes.keep_done.or(Some(now.keep_done)),
         max_pending: changes.max_pending.or(now.max_pending),
         responder: changes.responder.or(now.responder),
-        forget_lanes_after: changes.forget_lanes_after.or(now.forget_lanes_after),
+        forget_lanes_after: changes
+            .forget_lanes_after
+            .or(now.forget_lanes_after)
+            .filter(|after| after != NEVER),
     };
     let stream = client.put_stream(&args.stream, &settings).await?;
     let bound = stream.max_pending.map_or_else(|| "no bound".to_owned(), grouped);
     let sentence = format!(
-        "stream {} keeps events {}, ends of jobs {}, waiting at most: {bound}",
-        stream.name, stream.keep, stream.keep_done
+        "stream {} keeps events {}, ends of jobs {}, idle lanes {}, waiting at most: {bound}",
+        stream.name,
+        stream.keep,
+        stream.keep_done,
+        stream.forget_lanes_after.as_deref().unwrap_or("for ever")
     );
     writer.done(sentence, &stream, &stream.name)
 }

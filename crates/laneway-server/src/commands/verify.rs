@@ -81,6 +81,12 @@ impl Chains {
         (self.last, self.first) = (0, None);
     }
 
+    /// Forgets what was read of this partition, before which so many events were read.
+    fn begin_partition_again(&mut self, events: u64) {
+        self.ends.clear();
+        (self.last, self.first, self.events) = (0, None, events);
+    }
+
     fn check(&mut self, event: &Event) {
         self.events += 1;
         let first = *self.first.get_or_insert(event.id);
@@ -151,12 +157,13 @@ pub(super) async fn run(client: &Client, writer: Writer, args: VerifyArgs) -> Re
     let progress = Progress::of_steps("reading", writer.is_quiet());
     let mut chains = Chains::default();
     for partition in partitions {
-        let mut after = 0;
+        let (mut after, before) = (0, chains.events);
         loop {
             let page = match client.events(&args.stream, partition, after, PAGE).await {
-                // What was trimmed under the reader is no fault.
+                // What was trimmed under the reader is no fault; from 0 on it begins with the first that is there.
                 Err(error) if error.code() == Some("event_trimmed") && after > 0 => {
-                    after += 1;
+                    chains.begin_partition_again(before);
+                    after = 0;
                     continue;
                 }
                 page => page?,

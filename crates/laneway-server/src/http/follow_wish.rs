@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName};
+use laneway::core::adoption::next_given;
 use laneway::core::store::{Query as StoreQuery, Rows};
 use laneway::core::{ShardInfo, StoreError, StreamInfo};
 use laneway::{EventId, Partition};
@@ -91,7 +92,7 @@ impl Begin {
         };
         for (at, (partition, about)) in abouts.iter().enumerate() {
             if places.after(at) < about.trimmed {
-                let (shard, first) = (info.shard(*partition), about.trimmed.next());
+                let (shard, first) = (info.shard(*partition), next_given(&about.gaps, about.trimmed));
                 return Err(StoreError::Trimmed { shard, first }.into());
             }
         }

@@ -217,6 +217,30 @@ async fn a_store_moves_to_redis_and_back_with_ids_and_jobs() {
     assert!(verified.contains("orders is in order: 4 events"), "{verified}");
 }
 
+/// Owners adopt their partitions at once: ids have jumped, and no event has come since.
+#[tokio::test]
+async fn a_stream_that_was_adopted_and_has_no_new_events_is_read_to_its_end() {
+    let (folder, (mut redis, url)) = (tempfile::tempdir().unwrap(), server(&["--appendfsync", "always"]));
+    let program = serve(folder.path(), &url).await;
+    call(&program, "PUT", "/v1/streams/orders", json!({"partitions": 1})).await;
+    call(&program, "PUT", "/v1/processors/charge", json!({"stream": "orders", "pull": true})).await;
+    append(&program).await;
+    redis.kill();
+    seam::until("ids have jumped", || async {
+        let answer = program.client().send(Method::GET, "/v1/streams/orders", &[], None).await.ok()?;
+        let stream: Value = serde_json::from_slice(&answer.body).ok()?;
+        let head = &stream["heads"][0];
+        (head["head"].as_u64()? > 1 && head["events"] == 1).then_some(())
+    })
+    .await;
+    let page = call(&program, "GET", "/v1/streams/orders/events?partition=0&after=1", Value::Null).await;
+    assert_eq!((&page["events"], &page["next"], &page["head"]), (&json!([]), &Value::Null, &json!(1)));
+    let verified = good(folder.path(), &["verify", "orders", "--server", program.address()]);
+    assert!(verified.contains("orders is in order: 1 events"), "{verified}");
+    let listed = good(folder.path(), &["stream", "ls", "--server", program.address()]);
+    assert!(listed.lines().any(|line| line.starts_with("orders") && !line.contains(",")), "{listed}");
+}
+
 /// What a restart may have lost is told to operators: by a metric, and by who reads the stream again.
 #[tokio::test]
 async fn a_restart_of_redis_is_counted_and_verified() {

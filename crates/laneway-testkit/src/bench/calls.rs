@@ -198,7 +198,7 @@ impl Bench {
             sum.events += went.events;
             sum.expired += went.expired;
             sum.rows += went.rows;
-            if went.events == 0 && went.rows == 0 {
+            if went.events == 0 && went.rows == 0 && !went.more {
                 return sum;
             }
         }

@@ -1,9 +1,11 @@
 //! Cases about shards that another life of the store wrote last (contract 1.4).
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use laneway_core::adoption::adopted_head;
 use laneway_core::store::{Define, Origin, Query, ReadFrom, Source};
-use laneway_core::{EventId, Fence, Incarnation, Seq, StoreError, Term, limits};
+use laneway_core::{EventId, Fence, Incarnation, Seq, StoreError, StreamSettings, Term, limits};
 
 use super::expect::{expect_error, rows};
 use crate::bench::{Bench, DraftExt, Place, chain_of, draft, emit, passed};
@@ -145,6 +147,31 @@ pub async fn a_seizure_goes_over_the_gap(bench: &Bench) {
     let resume = bench.seize(place.seat).await;
     assert!(resume.progress.fence.term > fence.term);
     assert_eq!(resume.progress.window.floor(), resume.head, "nothing is open");
+}
+
+/// Contract 3.8: whoever read everything before a gap is not told that events went by retention.
+pub async fn nobody_misses_anything_in_a_gap(bench: &Bench) {
+    let place = bench.place_with(StreamSettings { keep: Duration::ZERO, ..Bench::settings() }).await;
+    let last = bench.fill(&place, "a", 3).await[2];
+    let old = bench.incarnation();
+    bench.restore().await;
+    adopt(bench, &place, old).await;
+    bench.pass(place.seat, &[EventId(1), EventId(2), last]).await;
+    let info = bench.shard_info(place.shard).await;
+    let trimmed = bench.trim(place.shard).await;
+    assert_eq!((trimmed.events, trimmed.first), (3, info.head.next()));
+    assert_eq!(bench.shard_info(place.shard).await.trimmed, last);
+    let page = bench.try_read(place.shard, ReadFrom::After(last)).await.expect("it missed nothing");
+    assert!(page.entries.is_empty());
+    let next = bench.send_one(&place, draft("a", "x")).await;
+    let page = bench.try_read(place.shard, ReadFrom::After(last)).await.expect("it missed nothing");
+    assert_eq!(page.entries.iter().map(|entry| entry.id()).collect::<Vec<_>>(), [next]);
+    bench.pass(place.seat, &[next]).await;
+    bench.trim(place.shard).await;
+    expect_error!(
+        bench.try_read(place.shard, ReadFrom::After(last)).await,
+        StoreError::Trimmed { first, .. } if first == next.next()
+    );
 }
 
 /// Contract 1.4: a store that was not replaced needs no adoption, and each new life counts one more.

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::store::ObjectWrite;
+use laneway_core::store::{ObjectWrite, StateWrite, Trim};
 use laneway_core::{Mode, Seq, StreamSettings};
 
 use super::expect::paged;
-use crate::bench::{Bench, DraftExt, Place, chain_of, draft, key};
+use crate::bench::{Bench, DraftExt, Place, chain_of, draft, key, lane, passed};
 
 const MINUTE: Duration = Duration::from_secs(60);
 /// More than one call of trim looks at.
@@ -113,6 +113,29 @@ pub async fn lanes_with_objects_are_kept(bench: &Bench) {
     assert_eq!(lanes(bench, &place).await, ["b"]);
 }
 
+/// Contract 3.9: what processors keep for a lane goes with it; or a lane that begins anew would be taken for what it was.
+pub async fn a_forgotten_lane_has_no_state(bench: &Bench) {
+    if !bench.clock_moves() {
+        return;
+    }
+    let place = bench.place_with(forgetful()).await;
+    let events = bench.send(&place, vec![draft("a", "x"), draft("b", "x")]).await;
+    let fence = bench.seize(place.seat).await.progress.fence;
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.passed = passed(&[chain_of(&events[0]).0, chain_of(&events[1]).0]);
+    let value = Some(Bytes::from_static(b"state"));
+    commit.states = ["a", "b"].map(|lane| StateWrite { key: key(lane), value: value.clone() }).to_vec();
+    bench.commit(commit).await;
+    bench.trim(place.shard).await;
+    bench.advance(11 * MINUTE);
+    bench.send_one(&place, draft("b", "x")).await;
+    bench.trim(place.shard).await;
+    for (name, is_there) in [("a", false), ("b", true)] {
+        let view = bench.lane_view(place.seat, &lane(name)).await;
+        assert_eq!(view.is_some_and(|view| view.state.is_some()), is_there, "{name}");
+    }
+}
+
 /// Contract 1.14, 3.9: of a lane that was forgotten any generation is the newest.
 pub async fn a_forgotten_lane_takes_any_generation(bench: &Bench) {
     if !bench.clock_moves() {
@@ -142,17 +165,22 @@ pub async fn many_idle_lanes_are_forgotten_in_turns(bench: &Bench) {
     // Of every hundredth there is another event, so that something is left in every part.
     let kept: Vec<&String> = names.iter().step_by(100).collect();
     bench.send(&place, kept.iter().map(|name| draft(name, "x")).collect()).await;
-    let mut gone = 0;
+    let (mut gone, mut more) = (0, true);
     for round in 0.. {
         assert!(round < 20, "{gone} of {MANY} lanes went in {round} rounds");
-        let rows = bench.trim(place.shard).await.rows;
-        gone += rows;
+        if !more {
+            break;
+        }
+        let trimmed = bench.store().trim(Trim { shard: place.shard }).await.expect("trimmable");
+        (gone, more) = (gone + trimmed.rows, trimmed.more);
         let left =
             super::expect::rows!(bench, laneway_core::store::Query::Tails(place.shard, None, 10_000), Tails);
         assert_eq!(left.len() as u64 + gone, MANY as u64);
-        if rows == 0 {
-            break;
-        }
     }
+    let again = bench.store().trim(Trim { shard: place.shard }).await.expect("trimmable");
+    assert!(
+        !again.more && again.rows == 0,
+        "nobody looks again before there is something to find: {again:?}"
+    );
     assert_eq!(lanes(bench, &place).await.iter().collect::<Vec<_>>(), kept);
 }

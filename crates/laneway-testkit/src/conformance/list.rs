@@ -338,6 +338,7 @@ macro_rules! __each_case {
                 an_adoption_fences_the_old_owner
                 the_floor_goes_over_the_gap
                 a_seizure_goes_over_the_gap
+                nobody_misses_anything_in_a_gap
                 every_new_life_is_adopted_once
                 sources_are_remembered_over_an_adoption
                 an_emit_keeps_its_origin_over_an_adoption
@@ -348,6 +349,7 @@ macro_rules! __each_case {
                 what_was_forgotten_stays_forgotten
                 lanes_are_kept_with_their_events_and_by_default
                 lanes_with_objects_are_kept
+                a_forgotten_lane_has_no_state
                 a_forgotten_lane_takes_any_generation
                 many_idle_lanes_are_forgotten_in_turns
             }

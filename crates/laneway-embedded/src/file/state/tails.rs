@@ -248,7 +248,13 @@ impl Tails {
                 && after.is_none_or(|after| key.key.bytes() > after)
                 && last.as_ref().is_none_or(|last| *key.key.bytes() <= last[..])
         });
-        found.extend(newer.filter_map(|(key, slot)| Some((key.key.bytes().to_vec(), slot.tail?))));
+        // Old ones first: what is newer counts, also that a lane is no more.
+        for (key, slot) in newer {
+            match slot.tail {
+                Some(tail) => found.insert(key.key.bytes().to_vec(), tail),
+                None => found.remove(key.key.bytes()),
+            };
+        }
         let named = found.into_iter().take(limit).map(|(key, tail)| Ok((Key::new(key)?, tail)));
         named.collect()
     }

@@ -7,7 +7,8 @@ use laneway_core::{LaneName, LaneRecord, Result, StoreError};
 use crate::machine::Table;
 use crate::machine::codec::keys::Single;
 use crate::machine::codec::{
-    Chunk, Filed, Numbered, Outgoing, Remembered, ScheduledJob, Seen, Stored, Token, Value, Waiting,
+    Chunk, Filed, IdleLanes, Numbered, Outgoing, Remembered, ScheduledJob, Seen, Stored, Token, Value,
+    Waiting,
 };
 
 /// Reads a row under its whole key, which begins with its table.
@@ -15,9 +16,12 @@ pub(super) fn check(key: &[u8], row: Bytes) -> Result<()> {
     let (table, key) = key.split_first().ok_or_else(|| damaged(key))?;
     let is = |candidate: Table| *table == candidate as u8;
     if is(Table::Store) {
-        // Where a trim goes on is a key, not a number.
-        let cursor = key.first() == Some(&(Single::TrimCursor as u8));
-        return if cursor { Ok(()) } else { read::<Numbered>(row) };
+        return match key.first() {
+            // Where a trim goes on is a key, not a number.
+            Some(single) if *single == Single::TrimCursor as u8 => Ok(()),
+            Some(single) if *single == Single::IdleLanes as u8 => read::<IdleLanes>(row),
+            _ => read::<Numbered>(row),
+        };
     }
     let empty = [Table::DedupOrder, Table::ScheduleDue, Table::LaneDue, Table::LaneBlock, Table::Siding];
     if empty.into_iter().any(is) {

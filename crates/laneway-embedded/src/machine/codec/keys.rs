@@ -27,16 +27,14 @@ pub(crate) enum Single {
     Expired = 4,
     /// (shard, table) -> where the next trim goes on looking.
     TrimCursor = 5,
-    /// (shard) -> how far its ids had come, and when.
-    LaneMarks = 6,
-    /// (shard) -> behind which key the next trim goes on looking for idle lanes.
-    LaneCursor = 7,
+    /// (shard) -> how far its ids had come and when, and where looking for idle lanes goes on.
+    IdleLanes = 6,
 }
 
 impl Single {
     /// Those that belong to a shard.
-    pub(crate) const OF_SHARD: [Self; 5] =
-        [Self::DedupCount, Self::Expired, Self::TrimCursor, Self::LaneMarks, Self::LaneCursor];
+    pub(crate) const OF_SHARD: [Self; 4] =
+        [Self::DedupCount, Self::Expired, Self::TrimCursor, Self::IdleLanes];
 
     /// The key of a value of the whole store.
     pub(crate) fn key(self) -> [u8; 1] {

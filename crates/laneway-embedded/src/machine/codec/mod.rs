@@ -25,4 +25,4 @@ pub(crate) use draft::{Outgoing, Waiting};
 pub(crate) use job::ScheduledJob;
 pub(crate) use request::{Filed, Token};
 pub(crate) use stored::{Stored, load};
-pub(crate) use values::{Chunk, Marks, Numbered, Seen, Value};
+pub(crate) use values::{Chunk, IdleLanes, Numbered, Seen, Value};

@@ -1,7 +1,7 @@
 //! Small rows: numbers, versioned values, the highest number of a source, chunks.
 
 use bytes::Bytes;
-use laneway_core::{EventId, Term, Timestamp};
+use laneway_core::{EventId, Key, Term, Timestamp};
 
 use super::{Decoder, Encoder, Malformed, Stored};
 
@@ -24,9 +24,16 @@ pub(crate) struct Seen {
     pub(crate) number: u64,
 }
 
-/// When the ids of a shard had come how far, ascending.
+/// What is known of the age of lanes, and how far they were looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Marks(pub(crate) Vec<(Timestamp, EventId)>);
+pub(crate) struct IdleLanes {
+    /// When the ids of the shard had come how far, ascending.
+    pub(crate) marks: Vec<(Timestamp, EventId)>,
+    /// All lanes up to this id were looked at.
+    pub(crate) swept: EventId,
+    /// They are being looked at up to this id; goes on behind this key.
+    pub(crate) sweep: Option<(EventId, Option<Key>)>,
+}
 
 /// One chunk of a stashed result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,19 +86,29 @@ impl Stored for Seen {
     }
 }
 
-impl Stored for Marks {
-    const NAME: &'static str = "marks of time";
+impl Stored for IdleLanes {
+    const NAME: &'static str = "ages of lanes";
 
     fn encode(&self, out: &mut Vec<u8>) {
-        out.varint(self.0.len() as u64);
-        for (time, id) in &self.0 {
+        out.varint(self.marks.len() as u64);
+        for (time, id) in &self.marks {
             out.u64(time.0);
             out.varint(id.0);
+        }
+        out.varint(self.swept.0);
+        let (through, after) = self.sweep.clone().unwrap_or_default();
+        out.varint(through.0);
+        out.flag(after.is_some());
+        if let Some(after) = after {
+            out.bytes(after.as_ref());
         }
     }
 
     fn decode(from: &mut Decoder) -> Result<Self, Malformed> {
-        (0..from.len()?).map(|_| Ok((from.time()?, from.id()?))).collect::<Result<_, _>>().map(Self)
+        let marks = (0..from.len()?).map(|_| Ok((from.time()?, from.id()?))).collect::<Result<_, _>>()?;
+        let (swept, through) = (from.id()?, from.id()?);
+        let after = if from.flag()? { Some(from.key()?) } else { None };
+        Ok(Self { marks, swept, sweep: (through.0 > 0).then_some((through, after)) })
     }
 }
 

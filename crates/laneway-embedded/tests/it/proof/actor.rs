@@ -275,7 +275,7 @@ impl Turn<'_> {
     /// How many rows went differs: a store need not keep a row for every end of a job.
     async fn trim(&self, ground: &Ground) -> Step {
         let answer = self.store.trim(Trim { shard: ground.shard }).await;
-        told(Sort::Other, answer.map(|trimmed| Trimmed { rows: 0, ..trimmed }))
+        told(Sort::Other, answer.map(|trimmed| Trimmed { rows: 0, more: false, ..trimmed }))
     }
 
     async fn stash(&mut self) -> Result<Step> {

@@ -58,7 +58,6 @@ fn settings(mode: Mode, keep: Duration) -> StreamSettings {
         mode,
         keep,
         dead_keep: Duration::from_secs(400),
-        forget_lanes_after: Some(Duration::from_secs(300)),
         ..StreamSettings::default()
     }
 }

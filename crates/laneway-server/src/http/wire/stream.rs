@@ -42,7 +42,7 @@ pub(crate) fn stream_in(asked: &wire::StreamSettings, there: Option<&StreamInfo>
 /// A stream as it stands.
 pub(crate) fn stream_out(standing: &StreamStanding) -> wire::Stream {
     let StreamStanding { info, partitions } = standing;
-    let heads = partitions.iter().filter(|partition| partition.head.0 > 0);
+    let heads = partitions.iter().filter(|partition| partition.events > 0);
     let heads =
         heads.map(|at| wire::PartitionHead { partition: at.partition.0, head: at.head.0, events: at.events });
     let processors = info.processors.iter().map(|processor| {

@@ -42,9 +42,15 @@ async fn streams_are_made_changed_and_removed() {
     let program = Program::serve(folder.path()).await;
     with_stream(&program);
     let changed = on(&program, &["stream", "edit", "mails", "--keep", "2d", "--max-pending", "1000"]).good();
-    assert_eq!(changed, "stream mails keeps events 2d, ends of jobs 1d, waiting at most: 1,000\n");
+    assert_eq!(
+        changed,
+        "stream mails keeps events 2d, ends of jobs 1d, idle lanes for ever, waiting at most: 1,000\n"
+    );
     let again = on(&program, &["stream", "edit", "mails", "--keep-done", "3h"]).good();
-    assert_eq!(again, "stream mails keeps events 2d, ends of jobs 3h, waiting at most: 1,000\n");
+    assert_eq!(
+        again,
+        "stream mails keeps events 2d, ends of jobs 3h, idle lanes for ever, waiting at most: 1,000\n"
+    );
     let would = on(&program, &["stream", "rm", "mails", "--dry-run"]).good();
     assert_eq!(would, "would remove stream mails with its 0 events\n");
     on(&program, &["stream", "get", "mails"]).good();
