@@ -201,6 +201,7 @@ async fn a_lane_that_was_forgotten_runs_again_from_its_first_generation() {
         ..StreamSettings::default()
     })
     .await;
+    world.engine.start_upkeep();
     world.process(settings()).await;
     for data in ["first", "again"] {
         let job = world.submit("pod", data).await;
