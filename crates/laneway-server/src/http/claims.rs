@@ -56,7 +56,7 @@ pub(super) async fn claim(
             () = desk.closed() => {}
         }
         // Whoever closed it has not finished yet: only then it is known whether there is another desk, or none.
-        let _changed = node.changing().await;
+        drop(node.changing().await);
         desk = self::desk(&node, &processor).await?;
     };
     Ok(Json(wire::Claims { claims: claims.iter().map(told).collect() }))
@@ -278,6 +278,12 @@ async fn desk(node: &Node, processor: &str) -> Result<Arc<Desk>> {
     node.engine().catalogue().processor(processor).await?;
     // Or another node was told of it a moment ago, and gave the worker its claim.
     if let Some(desk) = node.follow_now().await.ok().and_then(|()| node.desk(processor)) {
+        return Ok(desk);
+    }
+    // Or it is just being changed or removed: what becomes of it decides.
+    drop(node.changing().await);
+    node.engine().catalogue().processor(processor).await?;
+    if let Some(desk) = node.desk(processor) {
         return Ok(desk);
     }
     let detail = format!("processor {processor:?} is not for remote workers, or does not run now");
