@@ -19,7 +19,7 @@ pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trim
     let info = gate::shard(state, shard)?;
     gate::imported(shard, info)?;
     let (seats, dead_keep) = (seats(state, stream, shard), stream.settings.dead_keep);
-    let (head, settings) = (info.head, stream.settings.clone());
+    let (head, settings) = (last_given(&info.gaps, info.head), stream.settings.clone());
     let through = bound(state, now, stream, shard, info)?;
     let events = given_between(&info.gaps, info.trimmed, through);
     let expired = if seats.is_empty() { events } else { 0 };

@@ -19,6 +19,15 @@ local function sweep_named(shard, cursor, key, order, limit, is_over)
   return gone
 end
 
+-- What is up to an id that was never given is up to the last one before it: nobody missed anything in a gap.
+local function last_given(shard, id)
+  for at = #shard.gaps, 1, -1 do
+    local gap = shard.gaps[at]
+    if gap[1] <= id and id <= gap[2] then id = gap[1] - 1 end
+  end
+  return id
+end
+
 -- Lanes that were idle for long. The end of a lane has no time; instead the shard marks now and then how far its ids had
 -- come, sixteen times in the length that counts, and a lane not beyond an old mark is at least as old. For each mark that is
 -- old enough all lanes are looked at, a piece at a time.
@@ -31,7 +40,7 @@ local function idle_through(shard)
   end
   local last = marks[#marks]
   local is_due = not last or last[1] + floor(length / MARKS) <= calendar
-  if is_due and #marks < MARKS_MAX then marks[#marks + 1] = { calendar, shard.head } end
+  if is_due and #marks < MARKS_MAX then marks[#marks + 1] = { calendar, last_given(shard, shard.head) } end
   for at, mark in ipairs(marks) do
     if mark[1] + length <= calendar and mark[2] <= shard.trimmed then newest = at end
   end
@@ -53,15 +62,6 @@ local function forget_lanes(shard, seats)
   if shard.cursors.tail then shard.sweep = through
   else shard.sweep, shard.swept = nil, through end
   return gone, shard.sweep ~= nil
-end
-
--- What is up to an id that was never given is up to the last one before it: nobody missed anything in a gap.
-local function last_given(shard, id)
-  for at = #shard.gaps, 1, -1 do
-    local gap = shard.gaps[at]
-    if gap[1] <= id and id <= gap[2] then id = gap[1] - 1 end
-  end
-  return id
 end
 
 local function bound(shard, seats)

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::store::{ObjectWrite, StateWrite, Trim};
+use laneway_core::store::{Define, ObjectWrite, StateWrite, Trim};
 use laneway_core::{Mode, Seq, StreamSettings};
 
 use super::expect::paged;
@@ -76,6 +76,22 @@ pub async fn what_was_forgotten_stays_forgotten(bench: &Bench) {
     assert_eq!(chain_of(&bench.send(&place, vec![draft("a", "x")]).await[0]).2, Some(Seq(1)));
     bench.reopen().await;
     assert_eq!(lanes(bench, &place).await, ["a", "b"]);
+}
+
+/// Contract 1.4, 3.9: lanes of before an adoption are forgotten although no event came since.
+pub async fn lanes_before_a_gap_are_forgotten(bench: &Bench) {
+    if !bench.clock_moves() {
+        return;
+    }
+    let place = bench.place_with(forgetful()).await;
+    bench.fill(&place, "a", 1).await;
+    let stored = bench.incarnation();
+    bench.restore().await;
+    bench.define(Define::Adopt { shard: place.shard, stored }).await;
+    settle(bench, &place).await;
+    bench.advance(11 * MINUTE);
+    bench.trim(place.shard).await;
+    assert_eq!(lanes(bench, &place).await, Vec::<String>::new());
 }
 
 /// Contract 3.9: a lane with an event that can still be read is not idle, and without the setting none ever is.

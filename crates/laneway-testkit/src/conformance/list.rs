@@ -348,6 +348,7 @@ macro_rules! __each_case {
                 a_lane_that_was_idle_for_long_begins_anew
                 what_was_forgotten_stays_forgotten
                 lanes_are_kept_with_their_events_and_by_default
+                lanes_before_a_gap_are_forgotten
                 lanes_with_objects_are_kept
                 a_forgotten_lane_has_no_state
                 a_forgotten_lane_takes_any_generation
