@@ -53,6 +53,19 @@ impl Event {
         let key = self.key.as_ref().map_or(0, |key| key.bytes().len());
         key + self.kind.bytes().len() + self.headers.bytes().len() + self.data.len()
     }
+
+    /// The same event with bytes of its own. One that was cut out of a larger block keeps that block in memory for as
+    /// long as it waits.
+    #[must_use]
+    pub fn detached(self) -> Self {
+        Self {
+            key: self.key.map(|key| key.detached()),
+            kind: Kind(Bytes::copy_from_slice(&self.kind.0)),
+            headers: self.headers.detached(),
+            data: Bytes::copy_from_slice(&self.data),
+            ..self
+        }
+    }
 }
 
 /// What makes an event a job.
@@ -294,6 +307,12 @@ impl Headers {
             encoded.put_slice(value);
         }
         Ok(Self(encoded.freeze()))
+    }
+
+    /// The same headers with bytes of their own.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self(Bytes::copy_from_slice(&self.0))
     }
 
     /// Headers read back from a store; `None` if the bytes are not what [`Headers::new`] makes.

@@ -7,19 +7,24 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use laneway_core::{EventId, Incarnation, Result, Shard, StoreError, Timestamp};
+use laneway_core::{EventId, Incarnation, Result, Shard, Steady, StoreError, Timestamp};
 use parking_lot::Mutex;
 
 use super::group::Cost;
 use super::index::{Index, Meta};
 use super::log::Space;
-use super::state::{FileState, Summary, TailKey};
+use super::relocate;
+use super::state::{ChangedLanes, FileState, SegmentTable};
 use super::store::{Base, Shared};
-use crate::machine::State;
+use crate::machine::View;
 
 /// How many tails are read under one lock.
 const TAILS_AT_ONCE: usize = 256;
+
+/// How long an old segment of which much is needed is left alone.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Writes checkpoints, one at a time.
 #[derive(Debug)]
@@ -27,11 +32,13 @@ pub(super) struct Checkpointer {
     index: Mutex<Index>,
     store: u128,
     incarnation: Incarnation,
+    /// The oldest segment when more of it was needed than is moved, and when that was looked at.
+    needed: Mutex<Option<(u64, Steady)>>,
 }
 
 impl Checkpointer {
     pub(super) fn new(index: Index, store: u128, incarnation: Incarnation) -> Self {
-        Self { index: Mutex::new(index), store, incarnation }
+        Self { index: Mutex::new(index), store, incarnation, needed: Mutex::default() }
     }
 
     /// Does something while no checkpoint runs and no segment is given back.
@@ -89,7 +96,7 @@ impl Checkpointer {
         let index = self.index.lock();
         let bytes = shared.log_bytes.load(Ordering::Relaxed);
         let cost = Cost { space: Space::Reserve, bytes: 0, first: true, synced: false };
-        let frozen = shared.call_blocking(cost, |state, _| Ok(state.freeze()))?;
+        let frozen = shared.call_blocking(cost, |state, now| Ok(state.freeze(now)))?;
         let tails = collect_tails(shared, &frozen.tails);
         // A tail may be of a group that came after the freeze, and with `sync = os` nothing is synced yet: the index
         // must never be ahead of the log.
@@ -124,38 +131,48 @@ impl Checkpointer {
 
     /// Writes the footers of segments that take no more frames and lie before the checkpoint.
     fn seal(&self, shared: &Arc<Shared>, before: u64) -> Result<()> {
-        loop {
-            let next = {
-                let state = shared.state.read();
-                let first = state.contents.open.iter().next();
-                first
-                    .filter(|(serial, _)| **serial < before)
-                    .map(|(serial, contents)| (*serial, contents.clone()))
-            };
-            let Some((serial, contents)) = next else { return Ok(()) };
-            shared.footers.write(serial, &contents)?;
-            let mut state = shared.state.write();
-            state.contents.sealed.insert(serial, contents.summary());
-            let open = state.contents.open.remove(&serial);
-            drop(state);
-            drop(open);
+        let directory = shared.archive.directory();
+        while let Some((serial, contents)) = directory.first_open(before) {
+            let seed = shared.log.seed(serial).unwrap_or_default();
+            let table = shared.footers.write(serial, seed, &contents)?;
+            drop((directory.seal(table), contents));
         }
+        Ok(())
+    }
+
+    /// Moves what little is needed of an old segment out of it. One of which more is needed is left alone for a while.
+    fn empty_segment(&self, shared: &Arc<Shared>, table: &SegmentTable, sealed: usize) -> Result<bool> {
+        if sealed < relocate::SEGMENTS_MIN {
+            return Ok(false);
+        }
+        let now = shared.clock.now().steady;
+        let mut needed = self.needed.lock();
+        if needed.is_some_and(|(serial, at)| serial == table.serial && now < at.after(LOOK_AGAIN)) {
+            return Ok(false);
+        }
+        let is_empty = relocate::empty_segment(shared, table)?;
+        *needed = (!is_empty).then_some((table.serial, now));
+        Ok(is_empty)
     }
 
     /// Gives back segments in which nothing is needed any more, oldest first.
     fn tidy(&self, shared: &Arc<Shared>) -> Result<()> {
         let now = shared.clock.now().calendar;
-        let free = {
-            let state = shared.state.read();
-            let free = state.contents.sealed.iter().take_while(|(_, summary)| is_free(&state, summary, now));
-            free.map(|(serial, _)| *serial).collect::<Vec<_>>()
-        };
+        let sealed = shared.archive.directory().sealed();
+        let mut free = Vec::new();
+        for (at, table) in sealed.iter().enumerate() {
+            let is_free = is_free(&shared.state.read(), table, now);
+            if !is_free && !self.empty_segment(shared, table, sealed.len() - at)? {
+                break;
+            }
+            free.push(table.serial);
+        }
         if !free.is_empty() {
             // A segment may go only when the trim that allows it cannot be lost any more.
             shared.barrier_blocking()?;
         }
         for serial in free {
-            shared.state.write().contents.sealed.remove(&serial);
+            shared.archive.directory().remove(serial);
             shared.log.release(serial);
             shared.footers.remove(serial)?;
         }
@@ -164,9 +181,9 @@ impl Checkpointer {
 }
 
 /// The tails of lanes that changed, a few at a time, so that no commit waits for long.
-fn collect_tails(shared: &Shared, changed: &[TailKey]) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
-    let mut tails = Vec::with_capacity(changed.len());
-    for keys in changed.chunks(TAILS_AT_ONCE) {
+fn collect_tails(shared: &Shared, changed: &ChangedLanes) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+    let mut tails = Vec::with_capacity(changed.values().map(Vec::len).sum());
+    for keys in changed.values().flat_map(|lanes| lanes.chunks(TAILS_AT_ONCE)) {
         let state = shared.state.read();
         tails.extend(state.tails.collect(keys, |shard| state.shard(shard).is_some()));
     }
@@ -174,13 +191,10 @@ fn collect_tails(shared: &Shared, changed: &[TailKey]) -> Vec<(Vec<u8>, Option<V
 }
 
 /// Whether every event of a segment is trimmed and every job end in it is past its life.
-fn is_free(state: &FileState, summary: &Summary, now: Timestamp) -> bool {
+fn is_free(state: &FileState, table: &SegmentTable, now: Timestamp) -> bool {
     let trimmed = |shard: Shard, last: EventId| state.shard(shard).is_none_or(|info| info.trimmed >= last);
-    let events_gone = summary
-        .shards
-        .iter()
-        .all(|(shard, found)| found.events.is_none_or(|(_, last)| trimmed(*shard, last)));
-    events_gone && summary.keep_until < now
+    let mut with_events = table.shards.iter().filter(|found| !found.runs.is_empty());
+    with_events.all(|found| trimmed(found.shard, found.runs.last)) && table.keep_until < now
 }
 
 /// What was handed out for a checkpoint is in no layer that the next one writes, and after a failed write the index

@@ -26,12 +26,15 @@ const EVICTED: usize = 2 * (KEY_IN_ROW_MAX + DEDUP_ID_BYTES_MAX + 64);
 const EVICTED_PER_APPEND: usize = 16;
 /// How many rows of a table one trim takes.
 const TRIM_ROWS: usize = 200;
-/// What one trim takes of a shard's own tables: dedup ids and four with short keys.
-const TRIM: usize = TRIM_ROWS * (EVICTED + 4 * SHORT_ROW);
+/// What one trim takes of a shard's tables: dedup ids, urgent rows, events kept aside, and six tables whose rows go with the note about
+/// them or get another one.
+const TRIM: usize = TRIM_ROWS * (EVICTED + 2 * SHORT_ROW + 6 * 3 * SHORT_ROW);
 /// What a trim writes of where it goes on looking for idle lanes.
 const IDLE_LANES: usize = KEY_BYTES_MAX + 2_048;
-/// What one trim takes of a seat's tables: ends, dead letters, tokens.
-const TRIM_SEAT: usize = TRIM_ROWS * 3 * SHORT_ROW + PER_ITEM;
+/// What one trim takes of a seat's tables: ends other than done.
+const TRIM_SEAT: usize = TRIM_ROWS * SHORT_ROW + PER_ITEM;
+/// What the row of an event or job end that is kept aside takes beside it, with the note when it may go.
+pub(super) const KEPT_ROW: usize = PER_ITEM;
 /// What one promotion writes at most: one draft of the largest size, or several that are small together.
 const PROMOTE: usize = 1280 << 10;
 

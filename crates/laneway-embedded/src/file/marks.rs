@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 
 use hashbrown::HashMap;
-use laneway_core::{Event, EventId, JobMark, Result, Shard, StoreError, StreamId};
+use laneway_core::{Event, EventId, JobMark, Result, Shard, StreamId};
 use parking_lot::Mutex;
 
-use super::state::{job_marks as find_marks, resolve};
+use super::state::{Reach, from_files, in_memory};
 use super::store::Shared;
 
 /// Jobs remembered per shard: those read and not ended yet, unless very many run at once.
@@ -62,8 +62,9 @@ impl RecentMarks {
     }
 }
 
-/// Looks up what makes jobs of these events, before the state's lock is taken.
-pub(super) fn job_marks(
+/// Looks up what makes jobs of these events, before the state's lock is taken. Trimmed events have no open jobs; the
+/// rules say what is wrong with a commit that ends one.
+pub(super) async fn job_marks(
     shared: &Shared,
     shard: Shard,
     mut ids: Vec<EventId>,
@@ -72,30 +73,16 @@ pub(super) fn job_marks(
     ids.dedup();
     let mut marks = Vec::with_capacity(ids.len());
     shared.recent_marks.take_known(shard, &mut ids, &mut marks);
-    let mut rest = &ids[..];
-    while let Some(first) = rest.first() {
-        let start = match shared.commit_hints.nearest(shard, *first) {
-            Some(hint) => Some(hint),
+    if !ids.is_empty() {
+        let found = match in_memory(shared.archive.job_marks(shard, &ids, Reach::Memory))? {
+            Some(found) => found,
             None => {
-                let place = shared.state.read().contents.event(shard, *first);
-                match place.map_or(Ok(None), |place| resolve(&shared.footers, place, shard, *first)) {
-                    Err(StoreError::Trimmed { .. }) => None,
-                    start => start?,
-                }
+                let archive = shared.archive.clone();
+                shared.read_files(move || from_files(archive.job_marks(shard, &ids, Reach::Files))).await?
             }
         };
-        let Some(start) = start else { break };
-        let (done, stopped) = match find_marks(&shared.reader, start, shard, rest, &mut marks) {
-            // Trimmed events have no open jobs; the rules say what is wrong with such a commit.
-            Err(StoreError::Trimmed { .. }) => break,
-            found => found?,
-        };
-        if let Some((id, position)) = stopped {
-            shared.commit_hints.put(shard, id, position);
-        }
-        // An id that is not there at all must not hold up the others.
-        rest = &rest[done.max(1)..];
+        marks.extend(found);
+        marks.sort_unstable_by_key(|(id, _)| *id);
     }
-    marks.sort_unstable_by_key(|(id, _)| *id);
     Ok(marks)
 }

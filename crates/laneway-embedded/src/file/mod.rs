@@ -20,6 +20,7 @@ mod marks;
 mod open;
 mod options;
 mod read;
+mod relocate;
 mod seam;
 mod state;
 mod store;

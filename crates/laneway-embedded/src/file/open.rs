@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use laneway_core::{Clock, Incarnation, Result, StoreError, SystemClock};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::checkpoint::Checkpointer;
 use super::disk::{Disk, RealDisk};
@@ -15,10 +15,9 @@ use super::lock::DirectoryLock;
 use super::log::{Log, LogError, LogReader, Mark, Opened, Position, Replay};
 use super::marks::RecentMarks;
 use super::options::{Background, FileOptions};
-use super::read::Hints;
 use super::seam;
-use super::state::{Contents, FileState, Footers, contents_of, read_error};
-use super::store::{Base, FileStore, Shared};
+use super::state::{Archive, Directory, FileState, Footers, SegmentTable, contents_of, read_error};
+use super::store::{Base, FILE_READERS, FileStore, Shared};
 use crate::clock::{ClockMark, StoreClock};
 use crate::wakeups::LocalWakeups;
 
@@ -103,10 +102,13 @@ fn open(
         state.tails.attach(Arc::clone(&base.index))?;
     }
     let footers = Arc::new(Footers::open(Arc::clone(&disk), dir, store)?);
-    state.contents = read_contents(&opened, &footers)?;
-    state.check_complete()?;
+    let directory = Arc::new(read_directory(&opened, &footers)?);
+    let archive = Archive::new(opened.reader.clone(), Arc::clone(&footers), directory);
     state.end = opened.writer.end();
-    state.finish_load(opened.reader.clone(), Arc::clone(&footers));
+    state.load_kept()?;
+    state.finish_load(archive.clone());
+    state.check_complete()?;
+    state.note_expiries()?;
     let clock = StoreClock::resume(clock, state.clock_mark);
     let published = Arc::clone(&state.published);
     let replayed = opened.recovered.bytes;
@@ -123,9 +125,9 @@ fn open(
         log: opened.log,
         reader: opened.reader,
         footers,
+        archive,
+        file_readers: Semaphore::new(FILE_READERS),
         published,
-        hints: Hints::default(),
-        commit_hints: Hints::default(),
         recent_marks: RecentMarks::default(),
         base: Mutex::new(base),
         patience,
@@ -190,9 +192,9 @@ fn begin(
     index.snapshot()
 }
 
-/// Contents of all segments: from their footers, and for those that have none from the segments themselves.
-fn read_contents(opened: &Opened, footers: &Footers) -> Result<Contents> {
-    let mut contents = Contents::default();
+/// What all segments hold: from their footers, and for those that have none from the segments themselves.
+fn read_directory(opened: &Opened, footers: &Footers) -> Result<Directory> {
+    let directory = Directory::default();
     let segments = opened.log.segments();
     let with_footer = footers.serials()?;
     for serial in
@@ -200,36 +202,38 @@ fn read_contents(opened: &Opened, footers: &Footers) -> Result<Contents> {
     {
         footers.remove(*serial)?;
     }
+    // Only a run of the oldest segments may be sealed: the rest is looked up in the open ones.
+    let mut all_sealed = true;
     for (at, segment) in segments.iter().enumerate() {
         let last = at + 1 == segments.len();
-        let summary = if last || with_footer.binary_search(&segment.serial).is_err() {
-            None
-        } else {
-            let found = footers.get(segment.serial).map(|footer| footer.summary());
-            found.inspect_err(|error| tracing::warn!(%error, "footer is made again from its segment")).ok()
-        };
-        match summary {
-            Some(summary) => drop(contents.sealed.insert(segment.serial, summary)),
-            None => scan_segment(&opened.reader, segment.serial, &mut contents)?,
+        all_sealed &= !last && with_footer.binary_search(&segment.serial).is_ok();
+        let table = if all_sealed { read_footer(opened, footers, segment.serial) } else { None };
+        all_sealed &= table.is_some();
+        match table {
+            Some(table) => drop(directory.seal(table)),
+            None => scan_segment(&opened.reader, segment.serial, &directory)?,
         }
     }
-    // Only a run of the oldest segments may be sealed: the rest is looked up in the open ones first.
-    let first_open = contents.open.keys().next().copied();
-    for serial in contents
-        .sealed
-        .keys()
-        .copied()
-        .filter(|serial| first_open.is_some_and(|open| *serial > open))
-        .collect::<Vec<_>>()
-    {
-        contents.sealed.remove(&serial);
-        scan_segment(&opened.reader, serial, &mut contents)?;
-    }
-    Ok(contents)
+    Ok(directory)
 }
 
-fn scan_segment(reader: &LogReader, serial: u64, contents: &mut Contents) -> Result<()> {
-    contents.open.entry(serial).or_default();
+/// The footer of a segment, unless it has to be made again.
+fn read_footer(opened: &Opened, footers: &Footers, serial: u64) -> Option<SegmentTable> {
+    match footers.table(serial) {
+        Ok(table) if Some(table.seed) == opened.log.seed(serial) => Some(table),
+        Ok(_) => {
+            tracing::warn!(serial, "footer is of another life of its segment and is made again");
+            None
+        }
+        Err(error) => {
+            tracing::warn!(%error, "footer is made again from its segment");
+            None
+        }
+    }
+}
+
+fn scan_segment(reader: &LogReader, serial: u64, directory: &Directory) -> Result<()> {
+    directory.add_segment(serial);
     let mut position = Position { serial, offset: super::log::FIRST_FRAME };
     loop {
         let frames = reader.frames_from(position, SCAN_BYTES).map_err(read_error)?;
@@ -240,7 +244,7 @@ fn scan_segment(reader: &LogReader, serial: u64, contents: &mut Contents) -> Res
                 return Ok(());
             }
             let time = laneway_core::Timestamp(frame.stamp.calendar);
-            contents.add(frame.position, time, &contents_of(frame).map_err(read_error)?);
+            directory.add(frame.position, time, &contents_of(frame).map_err(read_error)?);
         }
     }
 }
@@ -297,11 +301,12 @@ pub(super) fn reload(shared: &Shared, state: &mut FileState) -> Result<()> {
         }
     }
     durable.published = Arc::clone(&shared.published);
-    durable.contents = std::mem::take(&mut state.contents);
     // Whoever has seen the group that failed waits for a number that never comes, and is told so.
     durable.groups = shared.durable.borrow().groups;
     (durable.end, durable.clock_mark) = (state.end, state.clock_mark);
-    durable.finish_load(shared.reader.clone(), Arc::clone(&shared.footers));
+    durable.load_kept()?;
+    durable.finish_load(shared.archive.clone());
+    durable.note_expiries()?;
     *state = durable;
     Ok(())
 }

@@ -13,6 +13,19 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
     Builder::new().name(name.to_owned()).spawn(work)
 }
 
+/// Does work that may wait for a disk without holding up a thread of the runtime; at once where there is no runtime.
+/// `None` if the runtime ends before the work began. A panic of the work goes on here.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    match tokio::runtime::Handle::try_current() {
+        Err(_) => Some(work()),
+        Ok(runtime) => match runtime.spawn_blocking(work).await {
+            Ok(done) => Some(done),
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => None,
+        },
+    }
+}
+
 /// Microseconds since 1970 by the wall clock; a clock set before 1970 counts as 1970.
 pub(crate) fn calendar_micros() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use laneway_core::{Incarnation, Result, StoreError};
 use parking_lot::{Condvar, Mutex, RwLock};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::checkpoint::Checkpointer;
 use super::disk::Disk;
@@ -18,14 +18,17 @@ use super::lock::DirectoryLock;
 use super::log::{Log, LogReader, Mark};
 use super::marks::RecentMarks;
 use super::options::{Background, FileOptions};
-use super::read::Hints;
-use super::state::{FileState, Footers, Published};
+use super::seam;
+use super::state::{Archive, Fetched, FileState, Footers, Published, Seen, Wanted};
 use crate::clock::StoreClock;
 use crate::machine::Now;
 use crate::wakeups::LocalWakeups;
 
 /// How long the write thread rests before it asks a full disk again.
 const SPACE_WAIT: Duration = Duration::from_millis(100);
+
+/// How many callers read files at a time: enough to keep a disk busy, few enough to leave cores to the others.
+pub(super) const FILE_READERS: usize = 8;
 
 /// A store in a folder. Cheap to clone; the last handle to go closes it in order.
 #[derive(Clone, Debug)]
@@ -57,9 +60,10 @@ pub(crate) struct Shared {
     pub(crate) log: Log,
     pub(crate) reader: LogReader,
     pub(crate) footers: Arc<Footers>,
+    pub(crate) archive: Archive,
+    /// Bounds how many callers read files at a time.
+    pub(crate) file_readers: Semaphore,
     pub(crate) published: Arc<Published>,
-    pub(crate) hints: Hints,
-    pub(crate) commit_hints: Hints,
     pub(crate) recent_marks: RecentMarks,
     /// What the state was last checkpointed as, to go back to when the disk fails.
     pub(crate) base: Mutex<Base>,
@@ -91,12 +95,21 @@ pub(super) struct CheckpointCall {
 }
 
 impl Shared {
-    /// Reads the state and answers when everything it saw is durable.
-    pub(crate) async fn observe<T>(&self, look: impl FnOnce(&FileState, Now) -> Result<T>) -> Result<T> {
-        let now = self.clock.now();
-        let (seen, groups) = {
-            let state = self.state.read();
-            (look(&state, now), state.groups)
+    /// Reads the state and answers when everything it saw is durable. What takes a file to tell is read without the lock,
+    /// and then looked at again.
+    pub(crate) async fn observe<T>(&self, look: impl Fn(&Seen<'_>, Now) -> Result<T>) -> Result<T> {
+        let mut fetched = Fetched::default();
+        let (seen, groups) = loop {
+            let now = self.clock.now();
+            let (seen, groups) = {
+                let state = self.state.read();
+                (look(&Seen { state: &state, fetched: &fetched }, now), state.groups)
+            };
+            let missed = fetched.take_missed();
+            if missed.is_empty() {
+                break (seen, groups);
+            }
+            fetched = self.fetch(fetched, missed).await?;
         };
         let mut durable = self.durable.subscribe();
         // The look at `durable` ends here: a second one inside it could wait for a writer that waits for the first.
@@ -105,6 +118,26 @@ impl Shared {
             return seen;
         }
         Err(StoreError::Down { reason: self.failure() })
+    }
+
+    /// Reads what a call missed, on a thread that may wait for the disk.
+    pub(crate) async fn fetch(&self, mut fetched: Fetched, missed: Vec<Wanted>) -> Result<Fetched> {
+        let archive = self.archive.clone();
+        self.read_files(move || fetched.fetch(&archive, missed).map(|()| fetched)).await
+    }
+
+    /// Reads files on a thread that may wait for the disk, a few callers at a time.
+    pub(crate) async fn read_files<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> Result<T> + Send + 'static,
+    {
+        let _permit = self.file_readers.acquire().await.map_err(|_| self.ended())?;
+        seam::blocking(work).await.unwrap_or_else(|| Err(self.ended()))
+    }
+
+    fn ended(&self) -> StoreError {
+        StoreError::Down { reason: "the store is being closed".to_owned() }
     }
 
     /// Why the store takes no more work.

@@ -8,20 +8,21 @@ use laneway_core::store::{
     Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
 };
 use laneway_core::{
-    Bytes, Capabilities, Document, Documents, Durability, Partition, Result, Shard, Store, Timestamp, Topic,
-    Wakeups, limits,
+    Bytes, Capabilities, Document, Documents, Durability, Partition, Result, Shard, Store, StoreError,
+    Timestamp, Topic, Wakeups, limits,
 };
 
 use super::group::Cost;
 use super::options::SyncMode;
-use super::state::FileState;
+use super::state::{Fetched, FileState, Seen};
 use super::store::FileStore;
 use super::{cost, marks, read};
-use crate::machine::{self, State};
+use crate::machine::promote::Bounds;
+use crate::machine::{self, View};
 
-/// Most bytes that one promotion moves; what is due beyond it is moved by the next. Drafts with long keys full of
-/// zeros and with dedup ids write up to four times as much.
-const PROMOTE_BYTES: usize = 256 << 10;
+/// What one promotion moves at most, so that others do not wait long for the lock; what is due beyond it is moved by
+/// the next.
+const PROMOTE: Bounds = Bounds { drafts: 512, bytes: 512 << 10 };
 
 impl FileStore {
     fn durability(&self) -> Durability {
@@ -81,9 +82,9 @@ impl Store for FileStore {
 
     async fn define(&self, define: Define) -> Result<Defined> {
         let cost = self.define_cost(&define);
-        let removed = if let Define::RemoveStream { stream, .. } = define { Some(stream) } else { None };
-        let defined =
-            self.shared().call(cost, move |state, now| machine::define::define(state, now, define)).await?;
+        let removed = if let Define::RemoveStream { stream, .. } = &define { Some(*stream) } else { None };
+        let work = |state: &mut FileState, now| machine::define::define(state, now, define.clone());
+        let defined = self.shared().call_with(cost, Fetched::default(), work).await?;
         if let Some(stream) = removed {
             self.shared().recent_marks.forget(stream);
         }
@@ -100,7 +101,7 @@ impl Store for FileStore {
         let in_memory = shared.tails_in_memory.load(Ordering::Acquire);
         let missing = if in_memory { None } else { shared.state.read().tails.missing(append.shard, keys) };
         let found =
-            missing.map(|missing| Ok::<_, laneway_core::StoreError>((missing.epoch, missing.look_up()?)));
+            missing.map(|missing| Ok::<_, StoreError>((missing.epoch, missing.look_up()?)));
         let (found, durability) = (found.transpose()?, self.durability());
         let cost = cost::append(&append);
         let work = move |state: &mut FileState, now| {
@@ -114,8 +115,7 @@ impl Store for FileStore {
 
     async fn promote(&self, promote: Promote) -> Result<Promoted> {
         let work = move |state: &mut FileState, now| {
-            let limit = machine::promote::within(state, now, promote, PROMOTE_BYTES)?;
-            let (promoted, ended) = machine::promote::promote(state, now, Promote { limit, ..promote })?;
+            let (promoted, ended) = machine::promote::promote(state, now, promote, PROMOTE)?;
             state.announce(ended.into_iter().map(Topic::Job));
             Ok(promoted)
         };
@@ -139,14 +139,21 @@ impl Store for FileStore {
         let shard = commit.seat.shard;
         let cost = cost::commit(&commit, self.rows_removed(&commit));
         let ended = commit.jobs.iter().map(|end| end.id).collect::<Vec<_>>();
-        let jobs = if ended.is_empty() { Vec::new() } else { marks::job_marks(self.shared(), shard, ended)? };
+        let mut fetched = Fetched::default();
+        if !ended.is_empty() {
+            fetched = Fetched::of_jobs(shard, marks::job_marks(self.shared(), shard, ended).await?);
+        }
+        // Only a commit that ends jobs may have to look into files for ends that are there already.
+        let again = !commit.jobs.is_empty();
+        let mut commit = Some(commit);
         let work = move |state: &mut FileState, now| {
-            state.known_jobs = Some((shard, jobs));
-            let (committed, ended) = machine::commit::commit(state, now, commit)?;
+            let this = if again { commit.clone() } else { commit.take() };
+            let this = this.ok_or_else(|| StoreError::Down { reason: "the commit was applied before".to_owned() })?;
+            let (committed, ended) = machine::commit::commit(state, now, this)?;
             state.announce(ended.into_iter().map(Topic::Job));
             Ok(committed)
         };
-        self.shared().call(cost, work).await
+        self.shared().call_with(cost, fetched, work).await
     }
 
     async fn request(&self, request: Request) -> Result<Accepted> {
@@ -161,15 +168,15 @@ impl Store for FileStore {
             if let Some(views) = ended {
                 return Ok(views);
             }
-            let look = move |state: &FileState, now| machine::jobs::get(state, now, shard, &numbers, results);
+            let look = |state: &Seen<'_>, now| machine::jobs::get(state, now, shard, &numbers, results);
             return self.shared().observe(look).await;
         }
-        let work = move |state: &mut FileState, now| {
+        let work = |state: &mut FileState, now| {
             let (views, ended) = machine::jobs::jobs(state, now, &jobs)?;
             state.announce(ended.into_iter().map(Topic::Job));
             Ok(views)
         };
-        self.shared().call(cost::jobs(), work).await
+        self.shared().call_with(cost::jobs(), Fetched::default(), work).await
     }
 
     async fn stash(&self, stash: Stash) -> Result<()> {
@@ -179,14 +186,15 @@ impl Store for FileStore {
 
     async fn query(&self, query: Query) -> Result<Rows> {
         if let Query::Events(shard, after, limit) = query {
-            return read::events(self.shared(), shard, after, limit).map(Rows::Events);
+            return read::events(self.shared(), shard, after, limit).await.map(Rows::Events);
         }
         self.shared().observe(move |state, now| machine::query::query(state, now, &query)).await
     }
 
     async fn trim(&self, trim: Trim) -> Result<Trimmed> {
         let cost = self.trim_cost(trim.shard);
-        self.shared().call(cost, move |state, now| machine::trim::trim(state, now, trim)).await
+        let work = |state: &mut FileState, now| machine::trim::trim(state, now, trim);
+        self.shared().call_with(cost, Fetched::default(), work).await
     }
 }
 

@@ -15,7 +15,7 @@ use laneway_core::{
 use super::codec::{Seen, Stored, Value, Waiting, keys, load};
 use super::dedup::{Entries, Found};
 use super::joins::{self, Joins, Verdict};
-use super::{Now, State, Table, gate, schedule};
+use super::{Now, State, Table, View, gate, schedule};
 
 /// Appends events to one shard.
 pub(crate) fn append<S: State>(
@@ -32,7 +32,7 @@ pub(crate) fn append<S: State>(
     Ok(Appended { receipts, durability, object_version })
 }
 
-fn plan<S: State>(state: &S, now: Now, append: Append) -> Result<(Vec<Receipt>, Effects)> {
+fn plan<S: View>(state: &S, now: Now, append: Append) -> Result<(Vec<Receipt>, Effects)> {
     let Append { shard, incarnation, layout, origin, drafts, object } = append;
     let stream = gate::stream(state, shard.stream)?;
     let info = gate::shard(state, shard)?;
@@ -82,7 +82,7 @@ struct Plan<'a, S> {
     object_next: Option<(Vec<u8>, Value)>,
 }
 
-impl<S: State> Plan<'_, S> {
+impl<S: View> Plan<'_, S> {
     fn place(&mut self, index: usize, draft: Draft) -> Result<Receipt> {
         self.check_draft(&draft)?;
         if let (Some(source), Some(number)) = (&mut self.source, draft.origin_seq)
@@ -246,7 +246,7 @@ struct Numbering {
 }
 
 impl Numbering {
-    fn begin<S: State>(state: &S, shard: Shard, origin: &Origin) -> Result<Self> {
+    fn begin<S: View>(state: &S, shard: Shard, origin: &Origin) -> Result<Self> {
         let row = keys::source(shard, &origin.source);
         let stored = load::<Seen>(state, Table::Source, &row)?;
         let seen = stored.unwrap_or(Seen { term: origin.term, number: 0 });
@@ -268,7 +268,7 @@ impl Numbering {
 }
 
 /// A stream's own bound, cut into equal parts. What waits is what the slowest processor has not ended.
-fn check_pending<S: State>(
+fn check_pending<S: View>(
     state: &S,
     stream: &StreamInfo,
     shard: Shard,
@@ -302,7 +302,7 @@ fn check_pending<S: State>(
 
 /// Events up to the floor that wait in sidings. Counted only when there may be more of them than there is room for: none
 /// is older than the first, so that there cannot be more than ids since.
-fn sided<S: State>(
+fn sided<S: View>(
     state: &S,
     (seat, life): (Seat, u32),
     info: &ShardInfo,

@@ -14,7 +14,7 @@ use laneway_core::{
 
 use super::codec::{Filed, Outgoing, Stored, Token, Value, keys, load};
 use super::lanes::sided;
-use super::{Now, SeatHead, SeatState, State, StoredEnd, Table, define, gate, ids, job_ends, lane_changes};
+use super::{Now, SeatHead, SeatState, State, StoredEnd, Table, View, define, expiry, gate, ids, job_ends, lane_changes};
 
 /// Settles runs. Also answers which jobs ended.
 pub(crate) fn commit<S: State>(state: &mut S, now: Now, commit: Commit) -> Result<(Committed, Vec<JobId>)> {
@@ -83,7 +83,7 @@ struct Lives {
     emitted: u64,
 }
 
-fn plan<S: State>(state: &S, now: Now, commit: Commit) -> Result<Plan> {
+fn plan<S: View>(state: &S, now: Now, commit: Commit) -> Result<Plan> {
     let seat = commit.seat;
     let info = gate::shard(state, seat.shard)?;
     let stored = gate::seat(state, seat)?;
@@ -185,7 +185,7 @@ fn check_counter(field: &'static str, value: u64, from: u64, to: u64) -> Result<
 }
 
 /// The rows that state writes become; a key that is written twice counts twice.
-fn plan_states<S: State>(
+fn plan_states<S: View>(
     state: &S,
     seat: Seat,
     life: u32,
@@ -209,7 +209,7 @@ fn plan_states<S: State>(
 }
 
 /// The requests that have their effect: those that are answered, and all that wait up to a number.
-fn plan_applied<S: State>(
+fn plan_applied<S: View>(
     state: &S,
     seat: Seat,
     (from, to): (u64, u64),
@@ -234,7 +234,7 @@ fn plan_applied<S: State>(
     Ok(applied)
 }
 
-fn filed<S: State>(state: &S, seat: Seat, number: u64) -> Result<Option<Filed>> {
+fn filed<S: View>(state: &S, seat: Seat, number: u64) -> Result<Option<Filed>> {
     load::<Filed>(state, Table::Request, &keys::seat_number(seat, number))
 }
 
@@ -281,7 +281,9 @@ impl Plan {
             state.delete(Table::Dead, &keys::seat_number(seat, id.0));
         }
         for dead in &self.dead {
-            state.put(Table::Dead, &keys::seat_number(seat, dead.event.id.0), &dead.to_row());
+            let row = keys::seat_number(seat, dead.event.id.0);
+            state.put(Table::Dead, &row, &dead.to_row());
+            expiry::note(state, Table::Dead, &row, dead.at);
         }
         for (number, emit) in (self.before.emitted + 1..).zip(&self.emits) {
             let (incarnation, adoptions) = (self.before.lanes, self.head.fence.adoptions);
@@ -295,7 +297,9 @@ impl Plan {
             let until = Some(self.token_until);
             let remembered = Token { number: *number, until, answer: answer.clone() };
             state.delete(Table::Request, &keys::seat_number(seat, *number));
-            state.put(Table::RequestToken, &keys::token(seat, *token), &remembered.to_row());
+            let row = keys::token(seat, *token);
+            state.put(Table::RequestToken, &row, &remembered.to_row());
+            expiry::note(state, Table::RequestToken, &row, self.token_until);
         }
     }
 }

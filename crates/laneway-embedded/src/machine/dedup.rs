@@ -10,7 +10,7 @@ use laneway_core::{Conflict, ConflictReason, EventId, Key, Result, Shard, StoreE
 
 use super::codec::keys::{self, Single};
 use super::codec::{Numbered, Remembered, Stored, load};
-use super::{Now, State, Table};
+use super::{Now, State, Table, View};
 
 /// How many rows more than it brings one append makes room for.
 const EVICTED_PER_CALL: usize = 16;
@@ -28,7 +28,7 @@ pub(super) struct Entries {
 
 impl Entries {
     /// The receipt of the first draft under this id, if it is remembered; else the row to remember it by.
-    pub(super) fn find<S: State>(
+    pub(super) fn find<S: View>(
         &mut self,
         state: &S,
         now: Now,
@@ -63,7 +63,7 @@ impl Entries {
     }
 
     /// Finds what must go so that no more than `max` are remembered. The last check before the changes.
-    pub(super) fn make_room<S: State>(&mut self, state: &S, shard: Shard, max: u64) -> Result<()> {
+    pub(super) fn make_room<S: View>(&mut self, state: &S, shard: Shard, max: u64) -> Result<()> {
         if self.new.is_empty() && self.gone.is_empty() {
             return Ok(());
         }
@@ -123,11 +123,11 @@ fn answer(remembered: &Remembered, index: usize, dedup: &Dedup) -> Result<Receip
     Err(StoreError::Conflict(Conflict { index: Some(index), reason }))
 }
 
-fn is_alive<S: State>(state: &S, now: Now, shard: Shard, remembered: &Remembered) -> Result<bool> {
+fn is_alive<S: View>(state: &S, now: Now, shard: Shard, remembered: &Remembered) -> Result<bool> {
     Ok(remembered.until >= now.calendar || is_waiting(state, shard, remembered)?)
 }
 
-fn is_waiting<S: State>(state: &S, shard: Shard, remembered: &Remembered) -> Result<bool> {
+fn is_waiting<S: View>(state: &S, shard: Shard, remembered: &Remembered) -> Result<bool> {
     match (&remembered.receipt, remembered.event) {
         (Receipt::Scheduled { ticket, .. }, None) => {
             Ok(state.get(Table::Schedule, &keys::shard_number(shard, *ticket))?.is_some())
@@ -144,7 +144,7 @@ pub(super) struct Promotion {
 }
 
 /// What to change when the draft behind a ticket has joined its lane as this event.
-pub(super) fn promotion<S: State>(
+pub(super) fn promotion<S: View>(
     state: &S,
     now: Now,
     place: (Shard, Option<&Key>),
@@ -189,8 +189,14 @@ pub(super) fn remember<S: State>(
     Ok(())
 }
 
-/// Forgets what is over, at most `limit` rows. Answers how many went.
-pub(super) fn expire<S: State>(state: &mut S, now: Now, shard: Shard, limit: usize) -> Result<u64> {
+/// Ids that are forgotten because their time is over.
+pub(super) struct ExpiredIds {
+    over: Vec<(Vec<u8>, Timestamp)>,
+    count: u64,
+}
+
+/// Looks for ids whose time is over, at most `limit`.
+pub(super) fn look_for_expired<S: View>(state: &S, now: Now, shard: Shard, limit: usize) -> Result<ExpiredIds> {
     let mut over = Vec::new();
     for (order, _) in state.scan(Table::DedupOrder, &keys::shard(shard), None, limit)? {
         let (until, row) = keys::dedup_of(&order)?;
@@ -205,15 +211,22 @@ pub(super) fn expire<S: State>(state: &mut S, now: Now, shard: Shard, limit: usi
             over.push((row, until));
         }
     }
-    if over.is_empty() {
-        return Ok(0);
+    let count = if over.is_empty() { 0 } else { count(state, shard)?.saturating_sub(over.len() as u64) };
+    Ok(ExpiredIds { over, count })
+}
+
+impl ExpiredIds {
+    /// Forgets them. Answers how many went.
+    pub(super) fn apply<S: State>(self, state: &mut S, shard: Shard) -> u64 {
+        if self.over.is_empty() {
+            return 0;
+        }
+        for (row, until) in &self.over {
+            drop_row(state, row, *until);
+        }
+        set_count(state, shard, self.count);
+        self.over.len() as u64
     }
-    let count = count(state, shard)?.saturating_sub(over.len() as u64);
-    for (row, until) in &over {
-        drop_row(state, row, *until);
-    }
-    set_count(state, shard, count);
-    Ok(over.len() as u64)
 }
 
 fn drop_row<S: State>(state: &mut S, row: &[u8], until: Timestamp) {
@@ -226,7 +239,7 @@ fn put_row<S: State>(state: &mut S, row: &[u8], remembered: &Remembered) {
     state.put(Table::DedupOrder, &keys::dedup_order(remembered.until, row), &[]);
 }
 
-fn count<S: State>(state: &S, shard: Shard) -> Result<u64> {
+fn count<S: View>(state: &S, shard: Shard) -> Result<u64> {
     let count = load::<Numbered>(state, Table::Store, &Single::DedupCount.of(shard))?;
     Ok(count.map_or(0, |count| count.0))
 }

@@ -12,13 +12,13 @@ use laneway_core::{
 use super::append::used_up;
 use super::codec::keys::{self, Single};
 use super::codec::{Numbered, Stored, load};
-use super::{Now, SeatHead, SeatState, State, Table, gate, import, sweep};
+use super::{Now, SeatHead, SeatState, State, Table, View, gate, import};
 
 /// Version of the rule from keys to partitions that new streams begin with.
 const FIRST_LAYOUT: u32 = 1;
 
 /// Tables whose rows begin with a shard.
-const SHARD_TABLES: [Table; 10] = [
+const SHARD_TABLES: [Table; 13] = [
     Table::Object,
     Table::Dedup,
     Table::DedupOrder,
@@ -29,6 +29,9 @@ const SHARD_TABLES: [Table; 10] = [
     Table::ScheduledJob,
     Table::JobLife,
     Table::Chunk,
+    Table::Expiry,
+    Table::KeptEvent,
+    Table::KeptEnd,
 ];
 
 /// Tables whose rows begin with a seat.
@@ -68,11 +71,11 @@ pub(crate) fn define<S: State>(state: &mut S, now: Now, define: Define) -> Resul
     Ok(Defined { stream: stream.map(|id| gate::stream(state, id).cloned()).transpose()? })
 }
 
-fn named<'a, S: State>(state: &'a S, name: &str) -> Option<&'a StreamInfo> {
+fn named<'a, S: View>(state: &'a S, name: &str) -> Option<&'a StreamInfo> {
     state.streams().into_iter().find(|stream| stream.name == name)
 }
 
-fn next_number<S: State>(state: &S, single: Single, max: u32) -> Result<u32> {
+fn next_number<S: View>(state: &S, single: Single, max: u32) -> Result<u32> {
     let last = load::<Numbered>(state, Table::Store, &single.key())?.map_or(0, |last| last.0);
     match u32::try_from(last + 1) {
         Ok(next) if next <= max => Ok(next),
@@ -208,7 +211,7 @@ fn register<S: State>(
 }
 
 /// Where a processor begins: everything up to this counts as passed.
-pub(super) fn start_floor<S: State>(state: &S, shard: Shard, start: StartAt) -> Result<EventId> {
+pub(super) fn start_floor<S: View>(state: &S, shard: Shard, start: StartAt) -> Result<EventId> {
     let info = gate::shard(state, shard)?;
     let floor = match start {
         StartAt::Beginning => info.trimmed,
@@ -234,7 +237,6 @@ fn remove_processor<S: State>(state: &mut S, processor: ProcessorId) -> Result<S
         raise_first_term(state, seat);
         for table in SEAT_TABLES {
             state.forget(table, &keys::seat(seat));
-            sweep::forget(state, shard, table, &keys::seat(seat));
         }
         state.remove_seat(seat);
     }

@@ -4,10 +4,10 @@ use laneway_core::limits::{PAGE_MAX, VALUE_BYTES_MAX};
 use laneway_core::{Bytes, ConflictReason, Document, Refusal, Result, StoreError};
 
 use super::codec::{Malformed, Stored, Value, load};
-use super::{State, Table};
+use super::{State, Table, View};
 
 /// Reads one document.
-pub(crate) fn get<S: State>(state: &S, name: &str) -> Result<Option<Document>> {
+pub(crate) fn get<S: View>(state: &S, name: &str) -> Result<Option<Document>> {
     Document::check_name(name)?;
     let value = load::<Value>(state, Table::Document, name.as_bytes())?;
     Ok(value.and_then(|value| document(name.to_owned(), value)))
@@ -32,7 +32,7 @@ pub(crate) fn delete<S: State>(state: &mut S, name: &str, expect: u64) -> Result
 }
 
 /// All documents whose name begins with this.
-pub(crate) fn list<S: State>(state: &S, prefix: &str) -> Result<Vec<Document>> {
+pub(crate) fn list<S: View>(state: &S, prefix: &str) -> Result<Vec<Document>> {
     let (mut documents, mut after) = (Vec::new(), None);
     loop {
         let rows = state.scan(Table::Document, prefix.as_bytes(), after.as_deref(), PAGE_MAX)?;
@@ -51,7 +51,7 @@ fn document(name: String, value: Value) -> Option<Document> {
 }
 
 /// Answers the number of changes so far.
-fn check_version<S: State>(state: &S, name: &str, expect: Option<u64>) -> Result<u64> {
+fn check_version<S: View>(state: &S, name: &str, expect: Option<u64>) -> Result<u64> {
     let stored = load::<Value>(state, Table::Document, name.as_bytes())?;
     let changes = stored.as_ref().map_or(0, |value| value.version);
     let actual = stored.filter(|value| value.bytes.is_some()).map(|value| value.version);

@@ -15,10 +15,10 @@ use laneway_core::{
 use super::codec::keys::{self, Single};
 use super::codec::{Numbered, Remembered, ScheduledJob, Seen, Stored, Token, Value, load};
 use super::job_ends::{is_alive, life};
-use super::{Now, State, StoredEnd, Table, gate};
+use super::{Now, StoredEnd, Table, View, gate};
 
 /// Clocks and counters.
-pub(super) fn store<S: State>(state: &S, now: Now) -> Result<StoreView> {
+pub(super) fn store<S: View>(state: &S, now: Now) -> Result<StoreView> {
     let last = |single: Single| -> Result<u32> {
         let last = load::<Numbered>(state, Table::Store, &single.key())?.map_or(0, |last| last.0);
         Ok(u32::try_from(last).unwrap_or(u32::MAX))
@@ -32,7 +32,7 @@ pub(super) fn store<S: State>(state: &S, now: Now) -> Result<StoreView> {
 }
 
 /// Events as they are stored, one at a time. What is trimmed is passed over.
-pub(super) fn events<S: State>(state: &S, shard: Shard, after: EventId, limit: usize) -> Result<Vec<Event>> {
+pub(super) fn events<S: View>(state: &S, shard: Shard, after: EventId, limit: usize) -> Result<Vec<Event>> {
     let info = gate::shard(state, shard)?;
     let (mut events, mut bytes): (Vec<Event>, usize) = (Vec::new(), 0);
     let mut id = after.max(info.trimmed);
@@ -50,7 +50,7 @@ pub(super) fn events<S: State>(state: &S, shard: Shard, after: EventId, limit: u
 }
 
 /// Rows under a prefix until the page is full, by number or by bytes.
-fn page<S: State>(
+fn page<S: View>(
     state: &S,
     table: Table,
     prefix: &[u8],
@@ -72,7 +72,7 @@ fn page<S: State>(
 }
 
 /// Objects, also removed ones.
-pub(super) fn objects<S: State>(
+pub(super) fn objects<S: View>(
     state: &S,
     shard: Shard,
     after: Option<&Key>,
@@ -89,7 +89,7 @@ pub(super) fn objects<S: State>(
 }
 
 /// Remembered dedup ids.
-pub(super) fn dedup<S: State>(
+pub(super) fn dedup<S: View>(
     state: &S,
     shard: Shard,
     after: Option<&DedupName>,
@@ -107,7 +107,7 @@ pub(super) fn dedup<S: State>(
 }
 
 /// Numbered sources.
-pub(super) fn sources<S: State>(
+pub(super) fn sources<S: View>(
     state: &S,
     shard: Shard,
     after: Option<&Source>,
@@ -124,7 +124,7 @@ pub(super) fn sources<S: State>(
 }
 
 /// Jobs that have left the schedule.
-pub(super) fn tickets<S: State>(state: &S, shard: Shard, after: u64, limit: usize) -> Result<Vec<TicketRow>> {
+pub(super) fn tickets<S: View>(state: &S, shard: Shard, after: u64, limit: usize) -> Result<Vec<TicketRow>> {
     gate::shard(state, shard)?;
     let after = keys::shard_number(shard, after);
     let rows = page(state, Table::ScheduledJob, &keys::shard(shard), Some(&after), limit)?;
@@ -141,7 +141,7 @@ pub(super) fn tickets<S: State>(state: &S, shard: Shard, after: u64, limit: usiz
 }
 
 /// Ends with how long they can be read; past that without their result, for as long as their event is there.
-pub(super) fn ends<S: State>(
+pub(super) fn ends<S: View>(
     state: &S,
     now: Now,
     shard: Shard,
@@ -172,7 +172,7 @@ pub(super) fn ends<S: State>(
 }
 
 /// Ids in sidings.
-pub(super) fn sided<S: State>(
+pub(super) fn sided<S: View>(
     state: &S,
     seat: Seat,
     after: EventId,
@@ -187,7 +187,7 @@ pub(super) fn sided<S: State>(
 }
 
 /// Request tokens.
-pub(super) fn tokens<S: State>(
+pub(super) fn tokens<S: View>(
     state: &S,
     seat: Seat,
     after: Option<TokenId>,

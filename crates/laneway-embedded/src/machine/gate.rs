@@ -5,20 +5,20 @@ use laneway_core::{
     Incarnation, ProcessorId, Refusal, Result, Seat, Shard, ShardInfo, StoreError, StreamId, StreamInfo,
 };
 
-use super::{SeatState, State};
+use super::{SeatState, View};
 
 /// A stream that exists.
-pub(super) fn stream<S: State>(state: &S, stream: StreamId) -> Result<&StreamInfo> {
+pub(super) fn stream<S: View>(state: &S, stream: StreamId) -> Result<&StreamInfo> {
     state.stream(stream).ok_or_else(|| missing(format!("stream {stream}")))
 }
 
 /// A shard that exists.
-pub(super) fn shard<S: State>(state: &S, shard: Shard) -> Result<&ShardInfo> {
+pub(super) fn shard<S: View>(state: &S, shard: Shard) -> Result<&ShardInfo> {
     state.shard(shard).ok_or_else(|| missing(format!("shard {shard}")))
 }
 
 /// A seat of a registered processor.
-pub(super) fn seat<S: State>(state: &S, seat: Seat) -> Result<&SeatState> {
+pub(super) fn seat<S: View>(state: &S, seat: Seat) -> Result<&SeatState> {
     state.seat(seat).ok_or_else(|| missing(format!("seat {seat}")))
 }
 
@@ -28,12 +28,12 @@ pub(super) fn is_registered(stream: &StreamInfo, processor: ProcessorId) -> bool
 }
 
 /// The shard was written last by this life of the store.
-pub(super) fn adopted<S: State>(state: &S, shard: Shard, info: &ShardInfo) -> Result<()> {
+pub(super) fn adopted<S: View>(state: &S, shard: Shard, info: &ShardInfo) -> Result<()> {
     learned(state, shard, info, state.incarnation())
 }
 
 /// The same, and the caller knows this life.
-pub(super) fn learned<S: State>(
+pub(super) fn learned<S: View>(
     state: &S,
     shard: Shard,
     info: &ShardInfo,

@@ -9,10 +9,10 @@ use laneway_core::{EventId, Key, Result, Seat, Shard, StreamSettings, Timestamp}
 
 use super::codec::keys::{self, Single};
 use super::codec::{IdleLanes, Stored, load};
-use super::{Now, State, Table};
+use super::{Now, State, Table, View};
 
 /// Most rows that one call of trim may take when it forgets lanes: the end of each, and its state for each processor.
-const ROWS_PER_CALL: usize = 500;
+const ROWS_PER_CALL: usize = 256;
 /// Fewest lanes that one call looks at.
 const LANES_PER_CALL_MIN: usize = 50;
 /// Marks in the time that a lane must be idle for: so much of it more may pass before it is forgotten.
@@ -41,71 +41,94 @@ impl IdleLanes {
     }
 }
 
-/// Forgets the next lanes that were idle for as long as the stream says and have no event left. Answers how many, and whether
-/// there are more to look at. A lane with an object is not idle: the object is there to be read.
-pub(super) fn forget_lanes<S: State>(
-    state: &mut S,
-    now: Now,
-    shard: Shard,
-    settings: &StreamSettings,
-    head: EventId,
-    trimmed: EventId,
-) -> Result<(u64, bool)> {
-    let Some(length) = settings.forget_lanes_after else { return Ok((0, false)) };
-    let row = Single::IdleLanes.of(shard);
-    let before: IdleLanes = load(state, Table::Store, &row)?.unwrap_or_default();
-    let mut idle = before.clone();
-    // What is kept readable is trimmed no sooner.
-    let through = idle.through(now.calendar, head, trimmed, length.max(settings.keep));
-    // Every lane is looked at once for each mark.
-    if idle.sweep.is_none() && through > idle.swept {
-        idle.sweep = Some((through, None));
-    }
-    let mut gone = 0;
-    if let Some((through, after)) = idle.sweep.take() {
-        let last;
-        (gone, last) = forget_some(state, shard, through, after.as_ref())?;
-        match last {
-            Some(last) => idle.sweep = Some((through, Some(last))),
-            None => idle.swept = through,
-        }
-    }
-    if idle != before {
-        state.put(Table::Store, &row, &idle.to_row());
-    }
-    Ok((gone, idle.sweep.is_some()))
+/// What a trim does about the next lanes that were idle for as long as the stream says and have no event left.
+pub(super) struct IdleSweep {
+    /// Where the search stands, if that changed.
+    idle: Option<IdleLanes>,
+    gone: Vec<Key>,
+    /// States of those lanes.
+    states: Vec<Vec<u8>>,
+    more: bool,
 }
 
-/// Forgets those of the next lanes that are not beyond this id. Answers how many, and where to go on.
-fn forget_some<S: State>(
-    state: &mut S,
-    shard: Shard,
-    through: EventId,
-    after: Option<&Key>,
-) -> Result<(u64, Option<Key>)> {
-    let seats: Vec<(Seat, u32)> = state
-        .seats(shard)
-        .into_iter()
-        .map(|(processor, seat)| (Seat { shard, processor }, seat.head.states_life))
-        .collect();
-    let limit = lanes_per_call(seats.len());
-    let tails = state.tails(shard, after, limit)?;
-    let last = tails.last().filter(|_| tails.len() == limit).map(|(key, _)| key.clone());
-    let mut gone = 0;
-    for (key, tail) in tails {
-        if tail.id > through || state.get(Table::Object, &keys::object(shard, &key))?.is_some() {
-            continue;
+impl IdleSweep {
+    /// Looks at the next lanes. A lane with an object is not idle: the object is there to be read.
+    pub(super) fn look<S: View>(
+        state: &S,
+        now: Now,
+        shard: Shard,
+        settings: &StreamSettings,
+        head: EventId,
+        trimmed: EventId,
+    ) -> Result<Self> {
+        let mut sweep = Self { idle: None, gone: Vec::new(), states: Vec::new(), more: false };
+        let Some(length) = settings.forget_lanes_after else { return Ok(sweep) };
+        let before: IdleLanes = load(state, Table::Store, &Single::IdleLanes.of(shard))?.unwrap_or_default();
+        let mut idle = before.clone();
+        // What is kept readable is trimmed no sooner.
+        let through = idle.through(now.calendar, head, trimmed, length.max(settings.keep));
+        // Every lane is looked at once for each mark.
+        let is_findable = |marks: &[(Timestamp, EventId)]| {
+            marks.first().is_none_or(|(time, _)| state.has_old_tails(shard, *time))
+        };
+        if idle.sweep.is_none() && through > idle.swept && is_findable(&idle.marks) {
+            idle.sweep = Some((through, None));
         }
-        state.remove_tail(shard, &key);
-        for (seat, life) in &seats {
-            let row = keys::state(*seat, *life, &key);
-            if state.get(Table::LaneState, &row)?.is_some() {
-                state.delete(Table::LaneState, &row);
+        if let Some((through, after)) = idle.sweep.take() {
+            match sweep.look_at(state, shard, through, after.as_ref())? {
+                Some(last) => idle.sweep = Some((through, Some(last))),
+                None => idle.swept = through,
             }
         }
-        gone += 1;
+        sweep.more = idle.sweep.is_some();
+        sweep.idle = (idle != before).then_some(idle);
+        Ok(sweep)
     }
-    Ok((gone, last))
+
+    /// Picks those of the next lanes that are not beyond this id. Answers where to go on.
+    fn look_at<S: View>(
+        &mut self,
+        state: &S,
+        shard: Shard,
+        through: EventId,
+        after: Option<&Key>,
+    ) -> Result<Option<Key>> {
+        let seats: Vec<(Seat, u32)> = state
+            .seats(shard)
+            .into_iter()
+            .map(|(processor, seat)| (Seat { shard, processor }, seat.head.states_life))
+            .collect();
+        let limit = lanes_per_call(seats.len());
+        let tails = state.old_tails(shard, after, limit)?;
+        let last = tails.last().filter(|_| tails.len() == limit).map(|(key, _)| key.clone());
+        for (key, tail) in tails {
+            if tail.id > through || state.get(Table::Object, &keys::object(shard, &key))?.is_some() {
+                continue;
+            }
+            for (seat, life) in &seats {
+                let row = keys::state(*seat, *life, &key);
+                if state.get(Table::LaneState, &row)?.is_some() {
+                    self.states.push(row);
+                }
+            }
+            self.gone.push(key);
+        }
+        Ok(last)
+    }
+
+    /// Forgets them. Answers how many, and whether there are more to look at.
+    pub(super) fn apply<S: State>(self, state: &mut S, shard: Shard) -> (u64, bool) {
+        for key in &self.gone {
+            state.remove_tail(shard, key);
+        }
+        for row in &self.states {
+            state.delete(Table::LaneState, row);
+        }
+        if let Some(idle) = &self.idle {
+            state.put(Table::Store, &Single::IdleLanes.of(shard), &idle.to_row());
+        }
+        (self.gone.len() as u64, self.more)
+    }
 }
 
 #[cfg(test)]

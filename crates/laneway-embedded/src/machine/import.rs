@@ -20,7 +20,8 @@ use super::codec::keys::{self, Single};
 use super::codec::{
     Filed, Numbered, Outgoing, Remembered, ScheduledJob, Seen, Stored, Token, Value, Waiting, load,
 };
-use super::{SeatHead, SeatState, State, StoredEnd, Table, Tail, dedup, gate, lane_changes, schedule};
+use super::jobs::put_ticket;
+use super::{SeatHead, SeatState, State, StoredEnd, Table, Tail, View, dedup, expiry, gate, lane_changes, schedule};
 
 /// Takes over one piece.
 pub(super) fn import<S: State>(state: &mut S, import: Import) -> Result<Option<StreamId>> {
@@ -50,7 +51,7 @@ pub(super) fn import<S: State>(state: &mut S, import: Import) -> Result<Option<S
     }
 }
 
-fn importing<S: State>(state: &S, shard: Shard) -> Result<&ShardInfo> {
+fn importing<S: View>(state: &S, shard: Shard) -> Result<&ShardInfo> {
     let info = gate::shard(state, shard)?;
     if info.incarnation == IMPORTING {
         return Ok(info);
@@ -62,7 +63,7 @@ fn refusal(field: &'static str, value: String, limit: impl Into<String>) -> Stor
     Refusal::new(field, value, limit).into()
 }
 
-fn last_number<S: State>(state: &S, single: Single) -> Result<u64> {
+fn last_number<S: View>(state: &S, single: Single) -> Result<u64> {
     Ok(load::<Numbered>(state, Table::Store, &single.key())?.map_or(0, |last| last.0))
 }
 
@@ -114,7 +115,7 @@ fn import_stream<S: State>(state: &mut S, stream: StreamInfo) -> Result<StreamId
 }
 
 /// Numbers that were given before may be named by job ids and sources, so they never come again.
-fn check_new<S: State>(state: &S, stream: &StreamInfo) -> Result<()> {
+fn check_new<S: View>(state: &S, stream: &StreamInfo) -> Result<()> {
     let last = last_number(state, Single::Streams)?;
     if u64::from(stream.id.0) <= last || stream.id.0 > STREAMS_MAX {
         let limit = format!("above {last}, the last one given here, and at most {STREAMS_MAX}");
@@ -178,7 +179,7 @@ fn import_shard<S: State>(state: &mut S, shard: Shard, info: ShardInfo, rows: Ro
                         ScheduledJob::Ended { end: stored(*row), accepted_at: found.accepted_at }
                     }
                 };
-                state.put(Table::ScheduledJob, &keys::shard_number(shard, found.ticket), &job.to_row());
+                put_ticket(state, shard, found.ticket, &job);
             }
         }
         Rows::Ends(ends) => {
@@ -304,7 +305,9 @@ fn import_seat<S: State>(state: &mut S, seat: Seat, rows: Rows) -> Result<()> {
         }
         Rows::Dead(dead) => {
             for letter in dead {
-                state.put(Table::Dead, &keys::seat_number(seat, letter.event.id.0), &letter.to_row());
+                let row = keys::seat_number(seat, letter.event.id.0);
+                state.put(Table::Dead, &row, &letter.to_row());
+                expiry::note(state, Table::Dead, &row, letter.at);
             }
         }
         Rows::Outbox(emits) => {
@@ -321,7 +324,11 @@ fn import_seat<S: State>(state: &mut S, seat: Seat, rows: Rows) -> Result<()> {
         Rows::Tokens(tokens) => {
             for found in tokens {
                 let token = Token { number: found.number, until: found.until, answer: found.answer };
-                state.put(Table::RequestToken, &keys::token(seat, found.token), &token.to_row());
+                let row = keys::token(seat, found.token);
+                state.put(Table::RequestToken, &row, &token.to_row());
+                if let Some(until) = found.until {
+                    expiry::note(state, Table::RequestToken, &row, until);
+                }
             }
         }
         _ => return Err(refusal("rows", "of another kind".to_owned(), "rows of a seat")),

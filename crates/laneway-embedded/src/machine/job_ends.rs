@@ -8,11 +8,11 @@ use laneway_core::{Bytes, EventId, JobId, Refusal, Result, Seat, Shard, StoreErr
 
 use super::codec::{Chunk, Numbered, Stored, keys, load};
 use super::lanes::sided;
-use super::{Now, SeatState, State, StoredEnd, Table};
+use super::{Now, SeatState, State, StoredEnd, Table, View, expiry};
 
 /// Checks the ends of a commit; answers those to keep, with the names of their jobs. An end that is there
 /// already stays, and the later one is passed over in silence. `leaving` are the ids that leave a siding with it.
-pub(super) fn check<S: State>(
+pub(super) fn check<S: View>(
     state: &S,
     now: Now,
     seat: Seat,
@@ -59,7 +59,7 @@ fn refusal(id: EventId, limit: &str) -> StoreError {
 }
 
 /// A stashed result is there, and not too long.
-fn check_size<S: State>(state: &S, shard: Shard, end: &JobEnd) -> Result<()> {
+fn check_size<S: View>(state: &S, shard: Shard, end: &JobEnd) -> Result<()> {
     match &end.result {
         JobResult::None | JobResult::Inline(_) => Ok(()),
         JobResult::Stashed { nonce, chunks } => {
@@ -79,7 +79,7 @@ fn check_size<S: State>(state: &S, shard: Shard, end: &JobEnd) -> Result<()> {
 }
 
 /// Until when the end of a job that joined its lane can be read; `None` once it is forgotten.
-pub(super) fn alive_until<S: State>(
+pub(super) fn alive_until<S: View>(
     state: &S,
     now: Now,
     shard: Shard,
@@ -90,13 +90,13 @@ pub(super) fn alive_until<S: State>(
 }
 
 /// Until when the end of a job that joined its lane could or can be read.
-pub(super) fn life<S: State>(state: &S, shard: Shard, stored: &StoredEnd) -> Result<Timestamp> {
+pub(super) fn life<S: View>(state: &S, shard: Shard, stored: &StoredEnd) -> Result<Timestamp> {
     let life = load::<Numbered>(state, Table::JobLife, &keys::shard_number(shard, stored.end.id.0))?;
     Ok(life.map_or(stored.keep_until, |life| Timestamp(life.0).min(stored.keep_until)))
 }
 
 /// Whether somebody has changed how long the end of a job that joined its lane can be read.
-pub(super) fn has_own_life<S: State>(state: &S, shard: Shard, id: EventId) -> Result<bool> {
+pub(super) fn has_own_life<S: View>(state: &S, shard: Shard, id: EventId) -> Result<bool> {
     Ok(state.get(Table::JobLife, &keys::shard_number(shard, id.0))?.is_some())
 }
 
@@ -107,11 +107,13 @@ pub(super) fn is_alive(now: Now, until: Timestamp) -> bool {
 
 /// Changes until when the end of a job that joined its lane can be read; the epoch forgets it at once.
 pub(super) fn set_life<S: State>(state: &mut S, shard: Shard, id: EventId, until: Timestamp) {
-    state.put(Table::JobLife, &keys::shard_number(shard, id.0), &Numbered(until.0).to_row());
+    let row = keys::shard_number(shard, id.0);
+    state.put(Table::JobLife, &row, &Numbered(until.0).to_row());
+    expiry::note(state, Table::JobLife, &row, until);
 }
 
 /// The bytes of a result; `None` if there were none.
-pub(super) fn result<S: State>(state: &S, shard: Shard, end: &JobEnd) -> Result<Option<Bytes>> {
+pub(super) fn result<S: View>(state: &S, shard: Shard, end: &JobEnd) -> Result<Option<Bytes>> {
     match &end.result {
         JobResult::None => Ok(None),
         JobResult::Inline(bytes) => Ok(Some(bytes.clone())),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use laneway_core::limits::PAGE_MAX;
 use laneway_core::store::{JobState, JobView, Jobs};
 use laneway_core::{
-    ConflictReason, EventId, JobId, JobNumber, LaneName, Refusal, Result, Seat, Shard, StoreError, Terminal,
+    ConflictReason, Event, EventId, JobId, JobNumber, LaneName, Refusal, Result, Seat, Shard, StoreError, Terminal,
     Timestamp,
 };
 
@@ -14,7 +14,7 @@ use super::job_ends::{alive_until, has_own_life, is_alive, result, set_life};
 use super::lanes::{record, sided};
 use super::promote::never_joined;
 use super::schedule::{self, Place};
-use super::{Now, State, StoredEnd, Table, gate, ids};
+use super::{Now, State, StoredEnd, Table, View, expiry, gate, ids};
 
 /// Reads jobs or changes how long their ends live. Also answers which jobs ended.
 pub(crate) fn jobs<S: State>(state: &mut S, now: Now, jobs: &Jobs) -> Result<(Vec<JobView>, Vec<JobId>)> {
@@ -34,7 +34,7 @@ pub(crate) fn jobs<S: State>(state: &mut S, now: Now, jobs: &Jobs) -> Result<(Ve
 }
 
 /// Reads jobs, one view per number. The only part of [`jobs`] that changes nothing.
-pub(crate) fn get<S: State>(
+pub(crate) fn get<S: View>(
     state: &S,
     now: Now,
     shard: Shard,
@@ -50,7 +50,7 @@ pub(crate) fn get<S: State>(
 }
 
 /// What an end says that can be read now and whose life nobody has changed.
-pub(crate) fn untouched_end<S: State>(
+pub(crate) fn untouched_end<S: View>(
     state: &S,
     now: Now,
     shard: Shard,
@@ -73,7 +73,7 @@ enum Found {
 }
 
 impl Found {
-    fn view<S: State>(self, state: &S, shard: Shard, results: bool) -> Result<JobState> {
+    fn view<S: View>(self, state: &S, shard: Shard, results: bool) -> Result<JobState> {
         match self {
             Self::Plain(state) => Ok(state),
             Self::Ended { end, until } => {
@@ -84,7 +84,7 @@ impl Found {
     }
 }
 
-fn find<S: State>(state: &S, now: Now, shard: Shard, number: JobNumber) -> Result<Found> {
+fn find<S: View>(state: &S, now: Now, shard: Shard, number: JobNumber) -> Result<Found> {
     let ticket = match number {
         JobNumber::Event(id) => return find_event(state, now, shard, id),
         JobNumber::Schedule(ticket) => ticket,
@@ -105,18 +105,21 @@ fn find<S: State>(state: &S, now: Now, shard: Shard, number: JobNumber) -> Resul
     }
 }
 
-fn find_event<S: State>(state: &S, now: Now, shard: Shard, id: EventId) -> Result<Found> {
+fn find_event<S: View>(state: &S, now: Now, shard: Shard, id: EventId) -> Result<Found> {
     let info = gate::shard(state, shard)?;
     if id.0 == 0 || id > info.head || ids::in_gap(info, id) {
         return Ok(Found::Plain(JobState::Unknown));
     }
-    if let Some(end) = state.job_end(shard, id)? {
+    // The event tells whether there can be an end: looking for one that is not there costs most.
+    let event = state.event(shard, id)?;
+    let is_open = event.as_ref().map_or(Ok(false), |event| is_open(state, shard, event))?;
+    if !is_open && let Some(end) = state.job_end(shard, id)? {
         return Ok(match alive_until(state, now, shard, &end)? {
             Some(until) => Found::Ended { end, until },
             None => Found::Plain(JobState::Gone),
         });
     }
-    let Some(event) = state.event(shard, id)? else { return Ok(Found::Plain(JobState::Gone)) };
+    let Some(event) = event else { return Ok(Found::Plain(JobState::Gone)) };
     let Some(job) = event.job else { return Ok(Found::Plain(JobState::Unknown)) };
     let seat = Seat { shard, processor: job.responder };
     let Some(stored) = state.seat(seat) else { return Ok(Found::Plain(JobState::Gone)) };
@@ -127,6 +130,20 @@ fn find_event<S: State>(state: &S, now: Now, shard: Shard, id: EventId) -> Resul
     let lane = event.key.clone().map_or(LaneName::Event(id), LaneName::Key);
     let lane = record(state, seat, life, &lane)?.filter(|record| record.head == Some(id));
     Ok(Found::Plain(JobState::Pending { id, key: event.key, lane }))
+}
+
+/// Whether the one processor that answers a job has not come to its event yet: then it has no end, unless its lane was
+/// run ahead. A processor in its second life may have ended it in its first.
+fn is_open<S: View>(state: &S, shard: Shard, event: &Event) -> Result<bool> {
+    let Some(job) = event.job else { return Ok(false) };
+    let seat = Seat { shard, processor: job.responder };
+    let Some(stored) = state.seat(seat) else { return Ok(false) };
+    if stored.head.incarnation > 0 || stored.window.contains(event.id) {
+        return Ok(false);
+    }
+    let lane = event.key.clone().map_or(LaneName::Event(event.id), LaneName::Key);
+    let ahead = record(state, seat, stored.head.incarnation, &lane)?.and_then(|record| record.ahead);
+    Ok(ahead.is_none_or(|ahead| ahead < event.id))
 }
 
 fn take<S: State>(
@@ -185,7 +202,7 @@ fn shorten<S: State>(
                 Some(ScheduledJob::Joined(_)) | None => None,
             };
             let end = StoredEnd { keep_until: until, ..end };
-            state.put(Table::ScheduledJob, &row, &ScheduledJob::Ended { end, accepted_at }.to_row());
+            put_ticket(state, shard, ticket, &ScheduledJob::Ended { end, accepted_at });
         }
         _ => set_life(state, shard, end.end.id, until),
     }
@@ -208,15 +225,40 @@ fn cancel<S: State>(state: &mut S, now: Now, shard: Shard, ticket: u64) -> Resul
         return Ok((JobView { number, state: JobState::Gone }, None));
     };
     let end = never_joined(now.calendar, wish, Terminal::Cancelled, "cancelled before it was due".to_owned());
-    let row = keys::shard_number(shard, ticket);
     let ended = ScheduledJob::Ended { end: end.clone(), accepted_at: Some(waiting.accepted_at) };
-    state.put(Table::ScheduledJob, &row, &ended.to_row());
+    put_ticket(state, shard, ticket, &ended);
     let state = JobState::Ended { keep_until: end.keep_until, end: Box::new(end.end), result: None };
     let job = JobId::new(waiting.accepted_at, shard, JobNumber::Schedule(ticket));
     Ok((JobView { number, state }, Some(job)))
 }
 
-/// Whether nothing can be read of a job any more, now or later.
-pub(super) fn is_gone<S: State>(state: &S, now: Now, shard: Shard, number: JobNumber) -> Result<bool> {
-    Ok(matches!(find(state, now, shard, number)?, Found::Plain(JobState::Gone)))
+/// Whether the end of a job that joined its lane can be read at this time.
+pub(crate) fn is_readable<S: View>(state: &S, now: Timestamp, shard: Shard, end: &StoredEnd) -> Result<bool> {
+    let now = Now { calendar: now, ..Now::default() };
+    Ok(alive_until(state, now, shard, end)?.is_some())
+}
+
+/// Writes what became of a draft that had a ticket.
+pub(super) fn put_ticket<S: State>(state: &mut S, shard: Shard, ticket: u64, job: &ScheduledJob) {
+    let row = keys::shard_number(shard, ticket);
+    state.put(Table::ScheduledJob, &row, &job.to_row());
+    let until = match job {
+        ScheduledJob::Joined(_) => Timestamp(0),
+        ScheduledJob::Ended { end, .. } => end.keep_until,
+    };
+    expiry::note(state, Table::ScheduledJob, &row, until);
+}
+
+/// When nothing can be read of a job any more: `None` if that is so now, and no time if nobody knows yet.
+pub(super) fn gone_at<S: View>(
+    state: &S,
+    now: Now,
+    shard: Shard,
+    number: JobNumber,
+) -> Result<Option<Option<Timestamp>>> {
+    Ok(match find(state, now, shard, number)? {
+        Found::Plain(JobState::Gone) => None,
+        Found::Plain(_) => Some(None),
+        Found::Ended { until, .. } => Some(Some(until)),
+    })
 }

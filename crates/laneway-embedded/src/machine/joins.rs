@@ -9,7 +9,7 @@ use laneway_core::{
     ShardInfo, StartAfter, Timestamp,
 };
 
-use super::{Now, State, Tail};
+use super::{Now, Tail, View};
 
 /// What becomes of a draft that is due.
 pub(super) enum Verdict {
@@ -50,13 +50,13 @@ impl Joins {
     }
 
     /// The end of a lane as the call would leave it.
-    pub(super) fn tail<S: State>(&mut self, state: &S, key: &Key) -> Result<Option<Tail>> {
+    pub(super) fn tail<S: View>(&mut self, state: &S, key: &Key) -> Result<Option<Tail>> {
         let at = self.tails.find(state, self.shard, key)?;
         Ok(self.tails.entries[at].1)
     }
 
     /// Gives a draft its place, unless it is stale. `job` is the id that a scheduled job was given before.
-    pub(super) fn offer<S: State>(&mut self, state: &S, draft: Draft, job: Option<JobId>) -> Result<Verdict> {
+    pub(super) fn offer<S: View>(&mut self, state: &S, draft: Draft, job: Option<JobId>) -> Result<Verdict> {
         let id = self.head.next();
         let (mut prev, mut seq, mut generation) = (None, None, draft.generation);
         if let Some(key) = &draft.key {
@@ -138,7 +138,7 @@ struct Tails {
 const LIST_MAX: usize = 16;
 
 impl Tails {
-    fn find<S: State>(&mut self, state: &S, shard: Shard, key: &Key) -> Result<usize> {
+    fn find<S: View>(&mut self, state: &S, shard: Shard, key: &Key) -> Result<usize> {
         let known = if self.entries.len() <= LIST_MAX {
             self.entries.iter().rposition(|(known, _)| known == key)
         } else {

@@ -12,7 +12,7 @@ use laneway_core::{Block, EventId, LaneName, LaneRecord, Refusal, Result, Seat};
 
 use super::codec::{Stored, keys};
 use super::lanes::{record, sided, siding};
-use super::{State, Table};
+use super::{State, Table, View};
 
 /// A checked change, with the record it replaces.
 pub(super) struct Checked {
@@ -38,7 +38,7 @@ pub(super) struct Place {
 }
 
 /// Checks all changes of a commit. `passed` tells whether an id is passed once the commit is accepted.
-pub(super) fn check<S: State>(
+pub(super) fn check<S: View>(
     state: &S,
     place: Place,
     changes: Vec<LaneChange>,
@@ -101,7 +101,7 @@ fn check_stays_ahead(place: Place, change: &LaneChange, before: Option<&LaneReco
 }
 
 /// The record of a lane as another store had it; its siding comes apart from it.
-pub(super) fn imported<S: State>(state: &S, seat: Seat, life: u32, record: LaneRecord) -> Result<Checked> {
+pub(super) fn imported<S: View>(state: &S, seat: Seat, life: u32, record: LaneRecord) -> Result<Checked> {
     let before = self::record(state, seat, life, &record.lane)?;
     let change =
         LaneChange { lane: record.lane.clone(), record: Some(record), side: Vec::new(), unside: Vec::new() };
@@ -113,7 +113,7 @@ fn refusal(field: &'static str, lane: &LaneName, limit: impl Into<String>) -> la
 }
 
 /// A lane without record has no siding: nobody would ever look for it.
-fn check_plain<S: State>(state: &S, seat: Seat, life: u32, change: &LaneChange) -> Result<()> {
+fn check_plain<S: View>(state: &S, seat: Seat, life: u32, change: &LaneChange) -> Result<()> {
     if change.record.is_some() {
         return Ok(());
     }

@@ -8,10 +8,10 @@ use super::codec::keys::{self, ClockKind};
 use super::codec::{Stored, load};
 use super::read::state_of;
 use super::schedule::age;
-use super::{Now, SeatHead, State, Table, gate};
+use super::{Now, SeatHead, Table, View, gate};
 
 /// Reads lane records of a seat.
-pub(crate) fn lanes<S: State>(state: &S, now: Now, lanes: &Lanes) -> Result<Vec<LaneView>> {
+pub(crate) fn lanes<S: View>(state: &S, now: Now, lanes: &Lanes) -> Result<Vec<LaneView>> {
     let reader = Reader {
         state,
         seat: lanes.seat,
@@ -43,7 +43,7 @@ struct Reader<'a, S> {
     states: bool,
 }
 
-impl<S: State> Reader<'_, S> {
+impl<S: View> Reader<'_, S> {
     fn named(&self, lane: &LaneName) -> Result<Option<LaneView>> {
         let record = record(self.state, self.seat, self.head.incarnation, lane)?;
         let has_record = record.is_some();
@@ -105,7 +105,7 @@ impl<S: State> Reader<'_, S> {
 }
 
 /// The record of a lane.
-pub(super) fn record<S: State>(
+pub(super) fn record<S: View>(
     state: &S,
     seat: Seat,
     life: u32,
@@ -115,7 +115,7 @@ pub(super) fn record<S: State>(
 }
 
 /// The first ids of a siding.
-pub(super) fn siding<S: State>(
+pub(super) fn siding<S: View>(
     state: &S,
     seat: Seat,
     life: u32,
@@ -127,6 +127,6 @@ pub(super) fn siding<S: State>(
 }
 
 /// Whether an event is in a siding, and in which.
-pub(super) fn sided<S: State>(state: &S, seat: Seat, life: u32, id: EventId) -> Result<Option<LaneName>> {
+pub(super) fn sided<S: View>(state: &S, seat: Seat, life: u32, id: EventId) -> Result<Option<LaneName>> {
     load(state, Table::SidedId, &keys::life_number(seat, life, id))
 }

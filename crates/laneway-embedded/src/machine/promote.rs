@@ -2,65 +2,67 @@
 
 use laneway_core::limits::{NUMBER_MAX, PAGE_MAX};
 use laneway_core::store::{JobEnd, JobResult, Promote, Promoted};
-use laneway_core::{Bytes, EventId, JobDraft, JobId, JobNumber, Result, Shard, Terminal, Timestamp};
+use laneway_core::{Bytes, Draft, EventId, JobDraft, JobId, JobNumber, Result, Shard, Terminal, Timestamp};
 
 use super::append::{join_all, used_up};
-use super::codec::{ScheduledJob, Stored, keys};
+use super::codec::ScheduledJob;
 use super::dedup::{self, Promotion};
+use super::jobs::put_ticket;
 use super::joins::{Joins, Verdict};
 use super::schedule::{self, Place};
-use super::{Now, State, StoredEnd, Table, gate};
+use super::{Now, State, StoredEnd, View, gate};
 
-/// Rows and marks that a moved draft leaves beside the event itself, at most.
-const OVERHEAD: usize = 1 << 10;
+/// Rows that a moved draft leaves and takes with it, beside the event itself.
+const OVERHEAD: usize = 320;
+/// The same of a dedup id, for each of its bytes and those of its key: four rows, in which a zero byte takes two.
+const DEDUP_OVERHEAD: usize = 8;
+
+/// What one promotion may move: at least one draft.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) drafts: usize,
+    /// Of everything that is written for them.
+    pub(crate) bytes: usize,
+}
 
 /// Moves what is due. Also answers which jobs ended because a newer generation came first.
-pub(crate) fn promote<S: State>(state: &mut S, now: Now, promote: Promote) -> Result<(Promoted, Vec<JobId>)> {
+pub(crate) fn promote<S: State>(
+    state: &mut S,
+    now: Now,
+    promote: Promote,
+    bounds: Bounds,
+) -> Result<(Promoted, Vec<JobId>)> {
     let shard = promote.shard;
-    let limit = promote.limit.min(PAGE_MAX);
+    let limit = promote.limit.min(PAGE_MAX).min(bounds.drafts);
     let mut places = schedule::first(state, now, shard, limit + 1)?;
     let stream = gate::stream(state, shard.stream)?;
     let info = gate::shard(state, shard)?;
     gate::adopted(state, shard, info)?;
     gate::unsealed(stream, shard, info)?;
     let due = places.iter().take(limit).take_while(|place| place.age(now) >= 0).count();
-    let next = places.get(due).map(|place| schedule::until(place.age(now)));
-    places.truncate(due);
 
     let mut moves = Moves {
         joins: Joins::new(shard, info, stream.settings.mode, now, due),
         dedup: Vec::new(),
         jobs: Vec::new(),
         ended: Vec::new(),
+        bytes: 0,
     };
-    for place in &places {
-        moves.decide(state, now, shard, *place)?;
+    let mut moved = 0;
+    while moved < due && moves.decide(state, now, shard, places[moved], bounds.bytes)? {
+        moved += 1;
     }
+    let next = places.get(moved).map(|place| schedule::until(place.age(now)));
+    places.truncate(moved);
     for place in &places {
         schedule::leave(state, shard, *place);
     }
     join_all(state, shard, moves.joins.events);
     moves.dedup.into_iter().for_each(|promotion| promotion.apply(state));
     for (ticket, job) in moves.jobs {
-        state.put(Table::ScheduledJob, &keys::shard_number(shard, ticket), &job.to_row());
+        put_ticket(state, shard, ticket, &job);
     }
-    Ok((Promoted { moved: due, next }, moves.ended))
-}
-
-/// How many of the next drafts move no more than so many bytes, but at least one: for stores that bound what one
-/// transition may write.
-pub(crate) fn within<S: State>(state: &S, now: Now, promote: Promote, bytes_max: usize) -> Result<usize> {
-    let places = schedule::first(state, now, promote.shard, promote.limit.min(PAGE_MAX))?;
-    let (mut count, mut bytes) = (0, 0);
-    for place in places.iter().take_while(|place| place.age(now) >= 0) {
-        let row = state.get(Table::Schedule, &keys::shard_number(promote.shard, place.ticket))?;
-        bytes += row.map_or(0, |row| row.len()) + OVERHEAD;
-        if count > 0 && bytes > bytes_max {
-            break;
-        }
-        count += 1;
-    }
-    Ok(count)
+    Ok((Promoted { moved, next }, moves.ended))
 }
 
 /// One promotion while it is being decided. Only reads.
@@ -69,10 +71,20 @@ struct Moves {
     dedup: Vec<Promotion>,
     jobs: Vec<(u64, ScheduledJob)>,
     ended: Vec<JobId>,
+    /// What is written for them, at most.
+    bytes: usize,
 }
 
 impl Moves {
-    fn decide<S: State>(&mut self, state: &S, now: Now, shard: Shard, place: Place) -> Result<()> {
+    /// Decides about the next draft; false if there is no room for it beside the others.
+    fn decide<S: View>(
+        &mut self,
+        state: &S,
+        now: Now,
+        shard: Shard,
+        place: Place,
+        bytes_max: usize,
+    ) -> Result<bool> {
         let Some(waiting) = schedule::find(state, shard, place.ticket)? else {
             let what = format!("schedule of shard {shard}: ticket {} has no draft", place.ticket);
             return Err(laneway_core::StoreError::Corrupt { what });
@@ -81,6 +93,11 @@ impl Moves {
             return Err(used_up(shard));
         }
         let draft = waiting.draft;
+        let is_first = self.bytes == 0;
+        self.bytes += bytes_of(&draft);
+        if !is_first && self.bytes > bytes_max {
+            return Ok(false);
+        }
         let (wish, remembered, key) = (draft.job, draft.dedup.clone(), draft.key.clone());
         let job = wish.map(|_| JobId::new(waiting.accepted_at, shard, JobNumber::Schedule(place.ticket)));
         match self.joins.offer(state, draft, job)? {
@@ -105,8 +122,15 @@ impl Moves {
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
+}
+
+/// What is written when a draft moves, at most.
+fn bytes_of(draft: &Draft) -> usize {
+    let key = draft.key.as_ref().map_or(0, |key| key.bytes().len());
+    let dedup = draft.dedup.as_ref().map_or(0, |dedup| DEDUP_OVERHEAD * (key + dedup.id.len()) + OVERHEAD);
+    key + draft.kind.bytes().len() + draft.headers.bytes().len() + draft.data.len() + dedup + OVERHEAD
 }
 
 /// The end of a job that never joined its lane, so that no event stands for it.

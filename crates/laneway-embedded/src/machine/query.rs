@@ -12,10 +12,10 @@ use super::codec::{Filed, Numbered, Outgoing, Stored, Value, Waiting, load};
 use super::job_ends::alive_until;
 use super::read::versioned;
 use super::seize::progress;
-use super::{Now, State, Table, Tail, export, gate};
+use super::{Now, Table, Tail, View, export, gate};
 
 /// Reads one list.
-pub(crate) fn query<S: State>(state: &S, now: Now, query: &Query) -> Result<Rows> {
+pub(crate) fn query<S: View>(state: &S, now: Now, query: &Query) -> Result<Rows> {
     Ok(match query {
         Query::Streams => Rows::Streams(state.streams().into_iter().cloned().collect()),
         Query::Seats(shard) => Rows::Seats(gate::shard(state, *shard)?.clone(), seats(state, *shard)),
@@ -49,7 +49,7 @@ pub(crate) fn query<S: State>(state: &S, now: Now, query: &Query) -> Result<Rows
 }
 
 /// Rows by the number that ends their key, after this number.
-fn numbered<S: State>(
+fn numbered<S: View>(
     state: &S,
     table: Table,
     prefix: &[u8],
@@ -61,7 +61,7 @@ fn numbered<S: State>(
     rows.into_iter().map(|(key, row)| Ok((keys::last_number(&key)?, row))).collect()
 }
 
-fn seats<S: State>(state: &S, shard: Shard) -> Vec<SeatView> {
+fn seats<S: View>(state: &S, shard: Shard) -> Vec<SeatView> {
     let seats = state.seats(shard).into_iter().map(|(processor, stored)| SeatView {
         processor,
         progress: progress(stored, stored.head.clean),
@@ -70,12 +70,12 @@ fn seats<S: State>(state: &S, shard: Shard) -> Vec<SeatView> {
     seats.collect()
 }
 
-fn lane<S: State>(state: &S, shard: Shard, key: &Key) -> Result<Option<TailView>> {
+fn lane<S: View>(state: &S, shard: Shard, key: &Key) -> Result<Option<TailView>> {
     gate::shard(state, shard)?;
     state.tail(shard, key)?.map(|tail| tail_view(state, shard, key, tail)).transpose()
 }
 
-fn tails<S: State>(state: &S, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<LaneTail>> {
+fn tails<S: View>(state: &S, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<LaneTail>> {
     gate::shard(state, shard)?;
     let tails = state.tails(shard, after, limit.min(PAGE_MAX))?.into_iter().map(|(key, tail)| {
         let tail = tail_view(state, shard, &key, tail)?;
@@ -84,25 +84,25 @@ fn tails<S: State>(state: &S, shard: Shard, after: Option<&Key>, limit: usize) -
     tails.collect()
 }
 
-fn tail_view<S: State>(state: &S, shard: Shard, key: &Key, tail: Tail) -> Result<TailView> {
+fn tail_view<S: View>(state: &S, shard: Shard, key: &Key, tail: Tail) -> Result<TailView> {
     let object = load::<Value>(state, Table::Object, &keys::object(shard, key))?.and_then(versioned);
     let Tail { id, seq, generation, incarnation, deleted } = tail;
     Ok(TailView { id, seq, generation, incarnation, deleted, object })
 }
 
-fn dead<S: State>(state: &S, seat: Seat, after: EventId, limit: usize) -> Result<Vec<DeadLetter>> {
+fn dead<S: View>(state: &S, seat: Seat, after: EventId, limit: usize) -> Result<Vec<DeadLetter>> {
     gate::seat(state, seat)?;
     let rows = numbered(state, Table::Dead, &keys::seat(seat), after.0, limit)?;
     rows.into_iter().map(|(_, row)| DeadLetter::from_row(row)).collect()
 }
 
-fn endings<S: State>(state: &S, seat: Seat, after: EventId, limit: usize) -> Result<Vec<Ending>> {
+fn endings<S: View>(state: &S, seat: Seat, after: EventId, limit: usize) -> Result<Vec<Ending>> {
     let life = gate::seat(state, seat)?.head.incarnation;
     let rows = numbered(state, Table::Ending, &keys::life(seat, life), after.0, limit)?;
     rows.into_iter().map(|(_, row)| Ending::from_row(row)).collect()
 }
 
-fn requests<S: State>(state: &S, seat: Seat, after: u64, limit: usize) -> Result<Vec<RequestRow>> {
+fn requests<S: View>(state: &S, seat: Seat, after: u64, limit: usize) -> Result<Vec<RequestRow>> {
     gate::seat(state, seat)?;
     let rows = numbered(state, Table::Request, &keys::seat(seat), after, limit)?;
     let requests = rows.into_iter().map(|(number, row)| {
@@ -117,13 +117,13 @@ fn outbox_row(number: u64, row: Bytes) -> Result<OutboxRow> {
     Ok(OutboxRow { number, incarnation, adoptions, emit })
 }
 
-fn outbox<S: State>(state: &S, seat: Seat, after: u64, limit: usize) -> Result<Vec<OutboxRow>> {
+fn outbox<S: View>(state: &S, seat: Seat, after: u64, limit: usize) -> Result<Vec<OutboxRow>> {
     gate::seat(state, seat)?;
     let rows = numbered(state, Table::Outbox, &keys::seat(seat), after, limit)?;
     rows.into_iter().map(|(number, row)| outbox_row(number, row)).collect()
 }
 
-fn states<S: State>(
+fn states<S: View>(
     state: &S,
     seat: Seat,
     after: Option<&Key>,
@@ -142,7 +142,7 @@ fn states<S: State>(
 }
 
 /// Ends that can still be read. Those that cannot are passed over, so that a short page means the end.
-fn ended<S: State>(state: &S, now: Now, shard: Shard, after: EventId, limit: usize) -> Result<Vec<JobEnd>> {
+fn ended<S: View>(state: &S, now: Now, shard: Shard, after: EventId, limit: usize) -> Result<Vec<JobEnd>> {
     gate::shard(state, shard)?;
     let limit = limit.min(PAGE_MAX);
     let (mut ends, mut after) = (Vec::new(), after);
@@ -159,7 +159,7 @@ fn ended<S: State>(state: &S, now: Now, shard: Shard, after: EventId, limit: usi
     Ok(ends)
 }
 
-fn scheduled<S: State>(state: &S, shard: Shard, after: u64, limit: usize) -> Result<Vec<ScheduledRow>> {
+fn scheduled<S: View>(state: &S, shard: Shard, after: u64, limit: usize) -> Result<Vec<ScheduledRow>> {
     gate::shard(state, shard)?;
     let rows = numbered(state, Table::Schedule, &keys::shard(shard), after, limit)?;
     let scheduled = rows.into_iter().map(|(ticket, row)| {
@@ -169,7 +169,7 @@ fn scheduled<S: State>(state: &S, shard: Shard, after: u64, limit: usize) -> Res
     scheduled.collect()
 }
 
-fn urgent<S: State>(state: &S, shard: Shard, after: EventId, limit: usize) -> Result<Vec<(EventId, u8)>> {
+fn urgent<S: View>(state: &S, shard: Shard, after: EventId, limit: usize) -> Result<Vec<(EventId, u8)>> {
     gate::shard(state, shard)?;
     let rows = numbered(state, Table::Urgent, &keys::shard(shard), after.0, limit)?;
     let urgent = rows.into_iter().map(|(id, row)| match row[..] {
@@ -179,7 +179,7 @@ fn urgent<S: State>(state: &S, shard: Shard, after: EventId, limit: usize) -> Re
     urgent.collect()
 }
 
-fn counts<S: State>(state: &S, shard: Shard) -> Result<Counts> {
+fn counts<S: View>(state: &S, shard: Shard) -> Result<Counts> {
     let info = gate::shard(state, shard)?;
     let mut seats = Vec::new();
     for (processor, stored) in state.seats(shard) {

@@ -8,10 +8,10 @@ use laneway_core::store::{Entry, Page, Read, ReadFrom, Versioned};
 use laneway_core::{Event, EventId, Key, Mode, Refusal, Result, Seat, Shard, ShardInfo, StoreError};
 
 use super::codec::{Value, keys, load};
-use super::{Now, State, Table, gate, ids, schedule};
+use super::{Now, Table, View, gate, ids, schedule};
 
 /// Reads a page, one event at a time.
-pub(crate) fn read<S: State>(state: &S, now: Now, read: &Read) -> Result<Page> {
+pub(crate) fn read<S: View>(state: &S, now: Now, read: &Read) -> Result<Page> {
     let info = check(state, read)?;
     let mode = gate::stream(state, read.shard.stream)?.settings.mode;
     let (limit, bytes_max) = (read.limit.min(PAGE_MAX), read.bytes.min(PAGE_BYTES_MAX));
@@ -31,7 +31,7 @@ pub(crate) fn read<S: State>(state: &S, now: Now, read: &Read) -> Result<Page> {
 }
 
 /// What must hold before any event is looked for; answers the shard.
-pub(crate) fn check<'a, S: State>(state: &'a S, read: &Read) -> Result<&'a ShardInfo> {
+pub(crate) fn check<'a, S: View>(state: &'a S, read: &Read) -> Result<&'a ShardInfo> {
     let shard = read.shard;
     let info = gate::shard(state, shard)?;
     if let Some(processor) = read.processor {
@@ -56,7 +56,7 @@ pub(crate) fn check<'a, S: State>(state: &'a S, read: &Read) -> Result<&'a Shard
 }
 
 /// An event as a page shows it: in latest streams only the newest of its lane shows itself.
-pub(crate) fn entry<S: State>(state: &S, shard: Shard, mode: Mode, event: Event) -> Result<Entry> {
+pub(crate) fn entry<S: View>(state: &S, shard: Shard, mode: Mode, event: Event) -> Result<Entry> {
     if mode == Mode::Latest
         && let Some(key) = &event.key
         && let Some(tail) = state.tail(shard, key)?
@@ -68,7 +68,7 @@ pub(crate) fn entry<S: State>(state: &S, shard: Shard, mode: Mode, event: Event)
 }
 
 /// The page around its entries: head, request number, next due, states. It ends where the states get too large.
-pub(crate) fn page_rest<S: State>(state: &S, now: Now, read: &Read, mut entries: Vec<Entry>) -> Result<Page> {
+pub(crate) fn page_rest<S: View>(state: &S, now: Now, read: &Read, mut entries: Vec<Entry>) -> Result<Page> {
     let head = gate::shard(state, read.shard)?.head;
     let (mut request_no, mut states) = (0, Vec::new());
     if let Some(processor) = read.processor {
@@ -82,7 +82,7 @@ pub(crate) fn page_rest<S: State>(state: &S, now: Now, read: &Read, mut entries:
 }
 
 /// The states of these entries' keys, by key. Entries whose states are more than so many bytes are taken away, but not the first.
-fn states_of<S: State>(
+fn states_of<S: View>(
     state: &S,
     seat: Seat,
     bytes_max: usize,
@@ -109,7 +109,7 @@ fn states_of<S: State>(
 }
 
 /// The state of one lane.
-pub(super) fn state_of<S: State>(state: &S, seat: Seat, life: u32, key: &Key) -> Result<Option<Versioned>> {
+pub(super) fn state_of<S: View>(state: &S, seat: Seat, life: u32, key: &Key) -> Result<Option<Versioned>> {
     let value = load::<Value>(state, Table::LaneState, &keys::state(seat, life, key))?;
     Ok(value.and_then(versioned))
 }

@@ -6,7 +6,7 @@ use laneway_core::{Due, Result, Shard};
 
 use super::codec::keys::{self, ClockKind};
 use super::codec::{Stored, Waiting, load};
-use super::{Now, State, Table};
+use super::{Now, State, Table, View};
 
 /// A place in the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +48,12 @@ pub(super) fn leave<S: State>(state: &mut S, shard: Shard, place: Place) {
 }
 
 /// A waiting draft.
-pub(super) fn find<S: State>(state: &S, shard: Shard, ticket: u64) -> Result<Option<Waiting>> {
+pub(super) fn find<S: View>(state: &S, shard: Shard, ticket: u64) -> Result<Option<Waiting>> {
     load(state, Table::Schedule, &keys::shard_number(shard, ticket))
 }
 
 /// The first places, those that are due for longest first, then by number.
-pub(super) fn first<S: State>(state: &S, now: Now, shard: Shard, limit: usize) -> Result<Vec<Place>> {
+pub(super) fn first<S: View>(state: &S, now: Now, shard: Shard, limit: usize) -> Result<Vec<Place>> {
     let mut places = Vec::new();
     for clock in ClockKind::ALL {
         let prefix = keys::schedule_clock(shard, clock);
@@ -68,6 +68,6 @@ pub(super) fn first<S: State>(state: &S, now: Now, shard: Shard, limit: usize) -
 }
 
 /// How long until a draft is due; zero when one is, `None` when none waits.
-pub(super) fn next_due<S: State>(state: &S, now: Now, shard: Shard) -> Result<Option<Duration>> {
+pub(super) fn next_due<S: View>(state: &S, now: Now, shard: Shard) -> Result<Option<Duration>> {
     Ok(first(state, now, shard, 1)?.first().map(|place| until(place.age(now))))
 }

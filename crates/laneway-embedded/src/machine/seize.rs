@@ -4,7 +4,7 @@ use laneway_core::limits::CAUSE_BYTES_MAX;
 use laneway_core::store::{Owner, Progress, Resume, Seize};
 use laneway_core::{Fence, Passed, Refusal, Result, StoreError, Term};
 
-use super::{Now, SeatHead, SeatState, State, gate};
+use super::{Now, SeatHead, SeatState, State, View, gate};
 
 /// Makes the caller the owner of a seat.
 pub(crate) fn seize<S: State>(state: &mut S, now: Now, seize: Seize) -> Result<Resume> {
@@ -35,7 +35,7 @@ pub(crate) fn seize<S: State>(state: &mut S, now: Now, seize: Seize) -> Result<R
     Ok(resume(state, seat, gate::seat(state, seat)?))
 }
 
-fn resume<S: State>(state: &S, seat: laneway_core::Seat, stored: &SeatState) -> Resume {
+fn resume<S: View>(state: &S, seat: laneway_core::Seat, stored: &SeatState) -> Resume {
     let (head, gaps) = state.shard(seat.shard).map(|info| (info.head, info.gaps.clone())).unwrap_or_default();
     Resume {
         progress: progress(stored, stored.head.was_clean),

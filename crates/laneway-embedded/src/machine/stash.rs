@@ -5,7 +5,7 @@ use laneway_core::store::Stash;
 use laneway_core::{Refusal, Result};
 
 use super::codec::{Chunk, Stored, keys};
-use super::{Now, State, Table, gate};
+use super::{Now, State, Table, expiry, gate};
 
 /// Keeps a chunk, and not for long.
 pub(crate) fn stash<S: State>(state: &mut S, now: Now, stash: &Stash) -> Result<()> {
@@ -17,5 +17,6 @@ pub(crate) fn stash<S: State>(state: &mut S, now: Now, stash: &Stash) -> Result<
     let chunk = Chunk { until: now.calendar.after(CHUNK_KEEP), bytes: stash.bytes.clone() };
     let row = keys::chunk(stash.shard, stash.id, stash.nonce, stash.index);
     state.put(Table::Chunk, &row, &chunk.to_row());
+    expiry::note(state, Table::Chunk, &row, chunk.until);
     Ok(())
 }

@@ -10,7 +10,7 @@
 //! - everything else are rows: an ordered map from bytes to bytes, cut into [`Table`]s.
 
 use bytes::Bytes;
-use laneway_core::store::{JobEnd, SeatStatus};
+use laneway_core::store::{JobEnd, JobResult, SeatStatus};
 use laneway_core::{
     CommitId, Event, EventId, Fence, Incarnation, JobMark, Key, ProcessorId, Result, Seat, Seq, Shard,
     ShardInfo, Steady, StreamId, StreamInfo, Timestamp, Window, limits,
@@ -85,6 +85,14 @@ pub(crate) struct StoredEnd {
     pub(crate) keep_until: Timestamp,
 }
 
+impl StoredEnd {
+    /// Bytes of what people and handlers said.
+    pub(crate) fn bytes(&self) -> usize {
+        let result = if let JobResult::Inline(result) = &self.end.result { result.len() } else { 0 };
+        result + self.end.error.len()
+    }
+}
+
 /// The kinds of rows. The number is the first byte of the stored key, so it never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -135,10 +143,19 @@ pub(crate) enum Table {
     Request = 22,
     /// (seat, token) -> number, applied until.
     RequestToken = 23,
+    /// (shard, table, time, rest of a row's key) -> nothing: when the row may go.
+    Expiry = 26,
+    /// (shard, event id) -> event whose part of the log is given back.
+    KeptEvent = 27,
+    /// (shard, event id) -> end of a job whose part of the log is given back.
+    KeptEnd = 28,
 }
 
-/// What the rules read and write.
-pub(crate) trait State {
+/// What the rules read.
+///
+/// A store that keeps something in files may answer a look-up with an error once, read the file without holding
+/// anybody up, and ask the rule again: so a rule reads everything it needs before its first change.
+pub(crate) trait View {
     /// Which life of the store this is.
     fn incarnation(&self) -> Incarnation;
 
@@ -146,26 +163,24 @@ pub(crate) trait State {
     fn stream(&self, stream: StreamId) -> Option<&StreamInfo>;
     /// Every stream, by number.
     fn streams(&self) -> Vec<&StreamInfo>;
-    /// Creates or changes a stream's definition.
-    fn put_stream(&mut self, stream: StreamInfo);
-    /// Removes a stream's definition with its shards, events, tails and job ends. Rows go by [`State::forget`].
-    fn remove_stream(&mut self, stream: StreamId);
-
     /// A shard.
     fn shard(&self, shard: Shard) -> Option<&ShardInfo>;
-    /// Creates a shard or changes it as a whole; head and time follow from [`State::push`] without this.
-    fn put_shard(&mut self, shard: Shard, info: ShardInfo);
+    /// A seat.
+    fn seat(&self, seat: Seat) -> Option<&SeatState>;
 
     /// The end of a lane.
     fn tail(&self, shard: Shard, key: &Key) -> Result<Option<Tail>>;
     /// Ends of the lanes of a shard after this key, by key.
     fn tails(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Key, Tail)>>;
-    /// Sets the end of a lane whose last event is no longer there, as an import does.
-    fn put_tail(&mut self, shard: Shard, key: &Key, tail: Tail);
-    /// Forgets a lane: its next event is its first.
-    fn remove_tail(&mut self, shard: Shard, key: &Key);
-    /// An event joins its lane: it has the id after the head. Head, time and tail of the lane follow.
-    fn push(&mut self, shard: Shard, event: Event);
+    /// As [`View::tails`], for a search through all lanes for old ones: lanes that are newer than what
+    /// [`View::has_old_tails`] was asked for may be missing.
+    fn old_tails(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Key, Tail)>> {
+        self.tails(shard, after, limit)
+    }
+    /// Whether such a search would find every lane whose last event is older than this.
+    fn has_old_tails(&self, _shard: Shard, _time: Timestamp) -> bool {
+        true
+    }
     /// One event; `None` if it never was or is trimmed.
     fn event(&self, shard: Shard, id: EventId) -> Result<Option<Event>>;
     /// What makes an event a job; `None` for a plain event and for one that is not there. Asked for every end of
@@ -175,26 +190,10 @@ pub(crate) trait State {
     }
     /// The first event at or after this time that is still there; `None` if all are older.
     fn first_since(&self, shard: Shard, time: Timestamp) -> Result<Option<EventId>>;
-
-    /// A seat.
-    fn seat(&self, seat: Seat) -> Option<&SeatState>;
-    /// Creates a seat or replaces it with its window.
-    fn put_seat(&mut self, seat: Seat, state: SeatState);
-    /// Changes a seat's head and marks ids; the window's floor follows.
-    fn advance_seat(&mut self, seat: Seat, head: SeatHead, passed: &laneway_core::Passed);
-    /// Removes a seat. Its rows go by [`State::forget`].
-    fn remove_seat(&mut self, seat: Seat);
-
-    /// Keeps the end of a job. There is none yet. It is found for as long as its event is there, also when nobody
-    /// may read it any more: a job never ends twice.
-    fn end_job(&mut self, shard: Shard, end: StoredEnd);
     /// The end of a job as it was written; its life may have been shortened since (`Table::JobLife`).
     fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>>;
     /// Ends of jobs of a shard after this id, by id.
     fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>>;
-    /// Drops ends whose event is trimmed and whose time was over before this, at most so many. Nothing that anybody
-    /// sees changes, so a store whose ends go in another way need not act.
-    fn expire_job_ends(&mut self, _shard: Shard, _before: Timestamp) {}
 
     /// One row.
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>>;
@@ -206,12 +205,6 @@ pub(crate) trait State {
         after: Option<&[u8]>,
         limit: usize,
     ) -> Result<Vec<(Bytes, Bytes)>>;
-    /// Writes a row.
-    fn put(&mut self, table: Table, key: &[u8], value: &[u8]);
-    /// Removes a row, if it is there.
-    fn delete(&mut self, table: Table, key: &[u8]);
-    /// Drops all rows that begin with this prefix. Nobody reads them again: ids and lives are never reused.
-    fn forget(&mut self, table: Table, prefix: &[u8]);
 
     /// How many rows begin with this prefix.
     fn count(&self, table: Table, prefix: &[u8]) -> Result<u64> {
@@ -233,4 +226,43 @@ pub(crate) trait State {
             processors.iter().map(|processor| (processor.id, Seat { shard, processor: processor.id }));
         seats.filter_map(|(id, seat)| self.seat(seat).map(|state| (id, state))).collect()
     }
+}
+
+/// What the rules change.
+pub(crate) trait State: View {
+    /// Creates or changes a stream's definition.
+    fn put_stream(&mut self, stream: StreamInfo);
+    /// Removes a stream's definition with its shards, events, tails and job ends. Rows go by [`State::forget`].
+    fn remove_stream(&mut self, stream: StreamId);
+
+    /// Creates a shard or changes it as a whole; head and time follow from [`State::push`] without this.
+    fn put_shard(&mut self, shard: Shard, info: ShardInfo);
+
+    /// Sets the end of a lane whose last event is no longer there, as an import does.
+    fn put_tail(&mut self, shard: Shard, key: &Key, tail: Tail);
+    /// Forgets a lane: its next event is its first.
+    fn remove_tail(&mut self, shard: Shard, key: &Key);
+    /// An event joins its lane: it has the id after the head. Head, time and tail of the lane follow.
+    fn push(&mut self, shard: Shard, event: Event);
+
+    /// Creates a seat or replaces it with its window.
+    fn put_seat(&mut self, seat: Seat, state: SeatState);
+    /// Changes a seat's head and marks ids; the window's floor follows.
+    fn advance_seat(&mut self, seat: Seat, head: SeatHead, passed: &laneway_core::Passed);
+    /// Removes a seat. Its rows go by [`State::forget`].
+    fn remove_seat(&mut self, seat: Seat);
+
+    /// Keeps the end of a job. There is none yet. It is found for as long as its event is there, also when nobody
+    /// may read it any more: a job never ends twice.
+    fn end_job(&mut self, shard: Shard, end: StoredEnd);
+    /// Drops ends whose event is trimmed and whose time was over before this, at most so many. Nothing that anybody
+    /// sees changes, so a store whose ends go in another way need not act.
+    fn expire_job_ends(&mut self, _shard: Shard, _before: Timestamp) {}
+
+    /// Writes a row.
+    fn put(&mut self, table: Table, key: &[u8], value: &[u8]);
+    /// Removes a row, if it is there.
+    fn delete(&mut self, table: Table, key: &[u8]);
+    /// Drops all rows that begin with this prefix. Nobody reads them again: ids and lives are never reused.
+    fn forget(&mut self, table: Table, prefix: &[u8]);
 }

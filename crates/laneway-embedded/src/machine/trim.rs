@@ -1,16 +1,21 @@
 //! Trim: what retention allows to go. Never an event that a registered processor has not passed, also not one
 //! in a siding; rows go when their own time is over.
+//!
+//! Everything is looked at first and changed afterwards, like in every rule.
 
 use laneway_core::adoption::{given_between, last_given, next_given};
 use laneway_core::store::{DeadLetter, JobResult, Trim, Trimmed};
-use laneway_core::{EventId, JobNumber, Result, Seat, Shard, ShardInfo, StreamInfo, Timestamp};
+use laneway_core::{Bytes, EventId, JobNumber, Result, Seat, Shard, ShardInfo, StreamInfo, Timestamp};
 
 use super::codec::keys::{self, Single};
 use super::codec::{Chunk, Numbered, ScheduledJob, Stored, Token, load};
-use super::idle::forget_lanes;
+use super::expiry::{self, Fate, ROWS_PER_CALL, Sweep};
+use super::idle::IdleSweep;
 use super::job_ends::{alive_until, is_alive};
-use super::sweep::{ROWS_PER_CALL, cut, sweep};
-use super::{Now, State, Table, dedup, gate};
+use super::{Now, State, StoredEnd, Table, View, dedup, gate};
+
+/// How long a job that has not ended is left alone before the note about it is looked at again.
+const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(60 * 60);
 
 /// Trims one shard.
 pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trimmed> {
@@ -18,40 +23,45 @@ pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trim
     let stream = gate::stream(state, shard.stream)?;
     let info = gate::shard(state, shard)?;
     gate::imported(shard, info)?;
-    let (seats, dead_keep) = (seats(state, stream, shard), stream.settings.dead_keep);
+    let seats = seats(state, stream, shard);
     let (head, settings) = (last_given(&info.gaps, info.head), stream.settings.clone());
     let through = bound(state, now, stream, shard, info)?;
     let events = given_between(&info.gaps, info.trimmed, through);
     let expired = if seats.is_empty() { events } else { 0 };
     let first = next_given(&info.gaps, through.max(info.trimmed));
-    if through > info.trimmed {
-        let trimmed = ShardInfo { trimmed: through, ..info.clone() };
-        let count = Single::Expired.of(shard);
-        let before = load::<Numbered>(state, Table::Store, &count)?.map_or(0, |count| count.0);
+    let trimmed = (through > info.trimmed).then(|| ShardInfo { trimmed: through, ..info.clone() });
+    let count = Single::Expired.of(shard);
+    let expired_before = load::<Numbered>(state, Table::Store, &count)?.map_or(0, |count| count.0);
+
+    let passed = passed_rows(state, shard, &seats, through)?;
+    let forgotten_ids = dedup::look_for_expired(state, now, shard, ROWS_PER_CALL)?;
+    let over = look_for_expired(state, now, shard, &settings.dead_keep)?;
+    let idle = IdleSweep::look(state, now, shard, &settings, head, through)?;
+
+    if let Some(trimmed) = trimmed {
         state.put_shard(shard, trimmed);
         if expired > 0 {
-            state.put(Table::Store, &count, &Numbered(before + expired).to_row());
+            state.put(Table::Store, &count, &Numbered(expired_before + expired).to_row());
         }
     }
-    let through = through.0;
-    let mut rows = cut(state, Table::Urgent, &keys::shard(shard), through)?;
-    rows += dedup::expire(state, now, shard, ROWS_PER_CALL)?;
-    for (seat, life) in seats {
-        rows += cut(state, Table::Ending, &keys::life(seat, life), through)?;
-        rows += trim_seat(state, now, seat, now.calendar.before(dead_keep))?;
-    }
-    rows += trim_jobs(state, now, shard)?;
-    let (forgotten, more) = forget_lanes(state, now, shard, &settings, head, EventId(through))?;
-    Ok(Trimmed { first, events, expired, rows: rows + forgotten, more })
+    let mut rows = passed.len() as u64;
+    passed.iter().for_each(|(table, key)| state.delete(*table, key));
+    rows += forgotten_ids.apply(state, shard);
+    let more = over.iter().any(|(_, sweep)| sweep.more);
+    rows += over.into_iter().map(|(table, sweep)| sweep.apply(state, table)).sum::<u64>();
+    // Not counted: each store has its own moment for what nobody can read any more.
+    state.expire_job_ends(shard, now.calendar);
+    let (forgotten, more_lanes) = idle.apply(state, shard);
+    Ok(Trimmed { first, events, expired, rows: rows + forgotten, more: more || more_lanes })
 }
 
-fn seats<S: State>(state: &S, stream: &StreamInfo, shard: Shard) -> Vec<(Seat, u32)> {
+fn seats<S: View>(state: &S, stream: &StreamInfo, shard: Shard) -> Vec<(Seat, u32)> {
     let processors = stream.processors.iter().map(|processor| Seat { shard, processor: processor.id });
     processors.filter_map(|seat| state.seat(seat).map(|stored| (seat, stored.head.incarnation))).collect()
 }
 
 /// The last event that may go.
-fn bound<S: State>(
+fn bound<S: View>(
     state: &S,
     now: Now,
     stream: &StreamInfo,
@@ -66,7 +76,8 @@ fn bound<S: State>(
             through = through.min(EventId(keys::last_number(first_sided)?.saturating_sub(1)));
         }
     }
-    if !stream.settings.keep.is_zero() {
+    // What nobody has passed yet needs no look at its age.
+    if !stream.settings.keep.is_zero() && through > info.trimmed {
         let since = now.calendar.before(stream.settings.keep);
         if let Some(first) = state.first_since(shard, since)? {
             through = through.min(EventId(first.0.saturating_sub(1)));
@@ -76,45 +87,91 @@ fn bound<S: State>(
     Ok(last_given(&info.gaps, through).max(info.trimmed))
 }
 
-fn trim_seat<S: State>(state: &mut S, now: Now, seat: Seat, dead_before: Timestamp) -> Result<u64> {
-    let prefix = keys::seat(seat);
-    let dead = sweep(state, seat.shard, Table::Dead, &prefix, |_, _, row| {
-        Ok(DeadLetter::from_row(row)?.at < dead_before)
-    })?;
-    let tokens = sweep(state, seat.shard, Table::RequestToken, &prefix, |_, _, row| {
-        Ok(Token::from_row(row)?.until.is_some_and(|until| until < now.calendar))
-    })?;
-    Ok((dead.len() + tokens.len()) as u64)
+/// Rows about events that every processor has passed.
+fn passed_rows<S: View>(
+    state: &S,
+    shard: Shard,
+    seats: &[(Seat, u32)],
+    through: EventId,
+) -> Result<Vec<(Table, Bytes)>> {
+    let mut rows = Vec::new();
+    for table in [Table::Urgent, Table::KeptEvent] {
+        let passed = expiry::numbered(state, table, &keys::shard(shard), through.0)?;
+        rows.extend(passed.into_iter().map(|key| (table, key)));
+    }
+    for (seat, life) in seats {
+        let endings = expiry::numbered(state, Table::Ending, &keys::life(*seat, *life), through.0)?;
+        rows.extend(endings.into_iter().map(|key| (Table::Ending, key)));
+    }
+    Ok(rows)
 }
 
-fn trim_jobs<S: State>(state: &mut S, now: Now, shard: Shard) -> Result<u64> {
-    let prefix = keys::shard(shard);
-    let scheduled = sweep(state, shard, Table::ScheduledJob, &prefix, |state, key, row| {
-        match ScheduledJob::from_row(row)? {
-            ScheduledJob::Ended { end, .. } => Ok(!is_alive(now, end.keep_until)),
-            ScheduledJob::Joined(_) => {
-                let number = JobNumber::Schedule(keys::last_number(key)?);
-                super::jobs::is_gone(state, now, shard, number)
-            }
-        }
-    })?;
-    let chunks = sweep(state, shard, Table::Chunk, &prefix, |state, key, row| {
-        Ok(Chunk::from_row(row)?.until < now.calendar && !is_named(state, now, shard, key)?)
-    })?;
+/// Looks at all rows whose time is over.
+fn look_for_expired<S: View>(
+    state: &S,
+    now: Now,
+    shard: Shard,
+    dead_keep: &std::time::Duration,
+) -> Result<Vec<(Table, Sweep)>> {
+    let dead_before = now.calendar.before(*dead_keep);
+    let dead = |_: &[u8], row| {
+        let at = DeadLetter::from_row(row)?.at;
+        Ok(if at < dead_before { Fate::Over } else { Fate::StaysUntil(at) })
+    };
+    let token = |_: &[u8], row| {
+        let until = Token::from_row(row)?.until.unwrap_or(now.calendar.after(LOOK_AGAIN));
+        Ok(if until < now.calendar { Fate::Over } else { Fate::StaysUntil(until) })
+    };
+    let chunk = |key: &[u8], row| {
+        let until = Chunk::from_row(row)?.until;
+        Ok(match named_until(state, now, shard, key)? {
+            Some(named) => Fate::StaysUntil(named.max(until)),
+            None if until < now.calendar => Fate::Over,
+            None => Fate::StaysUntil(until),
+        })
+    };
     // A shortened life must be remembered for as long as the end itself could be read without it.
-    let lives = sweep(state, shard, Table::JobLife, &prefix, |state, key, _| {
+    let life = |key: &[u8], _| {
         let end = state.job_end(shard, EventId(keys::last_number(key)?))?;
-        Ok(end.is_none_or(|end| !is_alive(now, end.keep_until)))
-    })?;
-    // Not counted: each store has its own moment for what nobody can read any more.
-    state.expire_job_ends(shard, now.calendar);
-    Ok((scheduled.len() + chunks.len() + lives.len()) as u64)
+        let end = end.filter(|end| is_alive(now, end.keep_until));
+        Ok(end.map_or(Fate::Over, |end| Fate::StaysUntil(end.keep_until)))
+    };
+    let ticket = |key: &[u8], row| match ScheduledJob::from_row(row)? {
+        ScheduledJob::Ended { end, .. } if is_alive(now, end.keep_until) => {
+            Ok(Fate::StaysUntil(end.keep_until))
+        }
+        ScheduledJob::Ended { .. } => Ok(Fate::Over),
+        ScheduledJob::Joined(_) => {
+            let number = JobNumber::Schedule(keys::last_number(key)?);
+            let gone_at = super::jobs::gone_at(state, now, shard, number)?;
+            Ok(gone_at.map_or(Fate::Over, |at| Fate::StaysUntil(at.unwrap_or(now.calendar.after(LOOK_AGAIN)))))
+        }
+    };
+    // An end is found for as long as its event is there: a job never ends twice.
+    let kept_end = |_: &[u8], row| {
+        let stored = StoredEnd::from_row(row)?;
+        let is_there = state.shard(shard).is_some_and(|info| stored.end.id > info.trimmed);
+        Ok(match alive_until(state, now, shard, &stored)? {
+            Some(until) => Fate::StaysUntil(until),
+            None if is_there => Fate::StaysUntil(now.calendar.after(LOOK_AGAIN)),
+            None => Fate::Over,
+        })
+    };
+    let now = now.calendar;
+    Ok(vec![
+        (Table::KeptEnd, expiry::look(state, shard, Table::KeptEnd, now, kept_end)?),
+        (Table::Dead, expiry::look(state, shard, Table::Dead, dead_before, dead)?),
+        (Table::RequestToken, expiry::look(state, shard, Table::RequestToken, now, token)?),
+        (Table::Chunk, expiry::look(state, shard, Table::Chunk, now, chunk)?),
+        (Table::JobLife, expiry::look(state, shard, Table::JobLife, now, life)?),
+        (Table::ScheduledJob, expiry::look(state, shard, Table::ScheduledJob, now, ticket)?),
+    ])
 }
 
-/// Whether a living end of a job consists of this chunk.
-fn is_named<S: State>(state: &S, now: Now, shard: Shard, key: &[u8]) -> Result<bool> {
+/// Until when a living end of a job consists of this chunk; `None` if there is no such end.
+fn named_until<S: View>(state: &S, now: Now, shard: Shard, key: &[u8]) -> Result<Option<Timestamp>> {
     let (id, nonce) = keys::chunk_of(key)?;
-    let Some(stored) = state.job_end(shard, id)? else { return Ok(false) };
+    let Some(stored) = state.job_end(shard, id)? else { return Ok(None) };
     let names = matches!(stored.end.result, JobResult::Stashed { nonce: named, .. } if named == nonce);
-    Ok(names && alive_until(state, now, shard, &stored)?.is_some())
+    if names { alive_until(state, now, shard, &stored) } else { Ok(None) }
 }

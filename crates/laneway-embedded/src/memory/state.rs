@@ -10,7 +10,7 @@ use laneway_core::{
     Timestamp,
 };
 
-use crate::machine::{SeatHead, SeatState, State, StoredEnd, Table, Tail};
+use crate::machine::{SeatHead, SeatState, State, StoredEnd, Table, Tail, View};
 
 /// Everything a memory store knows.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl MemoryState {
     }
 }
 
-impl State for MemoryState {
+impl View for MemoryState {
     fn incarnation(&self) -> Incarnation {
         self.incarnation
     }
@@ -60,29 +60,8 @@ impl State for MemoryState {
         self.streams.values().collect()
     }
 
-    fn put_stream(&mut self, stream: StreamInfo) {
-        self.streams.insert(stream.id, stream);
-    }
-
-    fn remove_stream(&mut self, stream: StreamId) {
-        self.streams.remove(&stream);
-        self.shards.retain(|shard, _| shard.stream != stream);
-    }
-
     fn shard(&self, shard: Shard) -> Option<&ShardInfo> {
         self.shards.get(&shard).map(|maps| &maps.info)
-    }
-
-    fn put_shard(&mut self, shard: Shard, info: ShardInfo) {
-        let Some(maps) = self.shards.get_mut(&shard) else {
-            let maps =
-                ShardMaps { info, events: VecDeque::new(), tails: BTreeMap::new(), ends: BTreeMap::new() };
-            self.shards.insert(shard, maps);
-            return;
-        };
-        let gone = maps.events.partition_point(|event| event.id <= info.trimmed);
-        maps.events.drain(..gone);
-        maps.info = info;
     }
 
     fn tail(&self, shard: Shard, key: &Key) -> Result<Option<Tail>> {
@@ -94,25 +73,6 @@ impl State for MemoryState {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let tails = maps.tails.range::<Key, _>((from, Bound::Unbounded));
         Ok(tails.take(limit).map(|(key, tail)| (key.clone(), *tail)).collect())
-    }
-
-    fn put_tail(&mut self, shard: Shard, key: &Key, tail: Tail) {
-        self.maps(shard).tails.insert(key.clone(), tail);
-    }
-
-    fn remove_tail(&mut self, shard: Shard, key: &Key) {
-        self.maps(shard).tails.remove(key);
-    }
-
-    fn push(&mut self, shard: Shard, event: Event) {
-        let maps = self.maps(shard);
-        assert_eq!(event.id, maps.info.head.next(), "ids follow each other");
-        maps.info.head = event.id;
-        maps.info.time = event.time;
-        if let (Some(key), Some(tail)) = (&event.key, Tail::of(&event)) {
-            maps.tails.insert(key.clone(), tail);
-        }
-        maps.events.push_back(event);
     }
 
     fn event(&self, shard: Shard, id: EventId) -> Result<Option<Event>> {
@@ -137,26 +97,6 @@ impl State for MemoryState {
         self.seats.get(&seat)
     }
 
-    fn put_seat(&mut self, seat: Seat, state: SeatState) {
-        self.seats.insert(seat, state);
-    }
-
-    fn advance_seat(&mut self, seat: Seat, head: SeatHead, passed: &Passed) {
-        let gaps = self.shards.get(&seat.shard).map(|maps| &maps.info.gaps[..]).unwrap_or_default();
-        let state = self.seats.get_mut(&seat).expect("a rule writes to seats that it has read");
-        state.head = head;
-        state.window.pass(passed, gaps);
-    }
-
-    fn remove_seat(&mut self, seat: Seat) {
-        self.seats.remove(&seat);
-    }
-
-    fn end_job(&mut self, shard: Shard, end: StoredEnd) {
-        let before = self.maps(shard).ends.insert(end.end.id, end);
-        assert!(before.is_none(), "the first end of a job stays");
-    }
-
     fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>> {
         Ok(self.shards.get(&shard).and_then(|maps| maps.ends.get(&id)).cloned())
     }
@@ -165,16 +105,6 @@ impl State for MemoryState {
         let Some(maps) = self.shards.get(&shard) else { return Ok(Vec::new()) };
         let ends = maps.ends.range((Bound::Excluded(after), Bound::Unbounded));
         Ok(ends.take(limit).map(|(_, end)| end.clone()).collect())
-    }
-
-    fn expire_job_ends(&mut self, shard: Shard, before: Timestamp) {
-        let maps = self.maps(shard);
-        let trimmed = maps.ends.range(..=maps.info.trimmed);
-        let over = trimmed.filter(|(_, end)| end.keep_until < before).map(|(id, _)| *id);
-        let over: Vec<EventId> = over.collect();
-        for id in &over {
-            maps.ends.remove(id);
-        }
     }
 
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>> {
@@ -196,6 +126,78 @@ impl State for MemoryState {
         let rows = rows.range::<[u8], _>((from, Bound::Unbounded));
         let rows = rows.take_while(|(key, _)| key.starts_with(prefix)).take(limit);
         Ok(rows.map(|(key, row)| (key.clone(), row.clone())).collect())
+    }
+}
+
+impl State for MemoryState {
+    fn put_stream(&mut self, stream: StreamInfo) {
+        self.streams.insert(stream.id, stream);
+    }
+
+    fn remove_stream(&mut self, stream: StreamId) {
+        self.streams.remove(&stream);
+        self.shards.retain(|shard, _| shard.stream != stream);
+    }
+
+    fn put_shard(&mut self, shard: Shard, info: ShardInfo) {
+        let Some(maps) = self.shards.get_mut(&shard) else {
+            let maps =
+                ShardMaps { info, events: VecDeque::new(), tails: BTreeMap::new(), ends: BTreeMap::new() };
+            self.shards.insert(shard, maps);
+            return;
+        };
+        let gone = maps.events.partition_point(|event| event.id <= info.trimmed);
+        maps.events.drain(..gone);
+        maps.info = info;
+    }
+
+    fn put_tail(&mut self, shard: Shard, key: &Key, tail: Tail) {
+        self.maps(shard).tails.insert(key.clone(), tail);
+    }
+
+    fn remove_tail(&mut self, shard: Shard, key: &Key) {
+        self.maps(shard).tails.remove(key);
+    }
+
+    fn push(&mut self, shard: Shard, event: Event) {
+        let maps = self.maps(shard);
+        assert_eq!(event.id, maps.info.head.next(), "ids follow each other");
+        maps.info.head = event.id;
+        maps.info.time = event.time;
+        if let (Some(key), Some(tail)) = (&event.key, Tail::of(&event)) {
+            maps.tails.insert(key.clone(), tail);
+        }
+        maps.events.push_back(event);
+    }
+
+    fn put_seat(&mut self, seat: Seat, state: SeatState) {
+        self.seats.insert(seat, state);
+    }
+
+    fn advance_seat(&mut self, seat: Seat, head: SeatHead, passed: &Passed) {
+        let gaps = self.shards.get(&seat.shard).map(|maps| &maps.info.gaps[..]).unwrap_or_default();
+        let state = self.seats.get_mut(&seat).expect("a rule writes to seats that it has read");
+        state.head = head;
+        state.window.pass(passed, gaps);
+    }
+
+    fn remove_seat(&mut self, seat: Seat) {
+        self.seats.remove(&seat);
+    }
+
+    fn end_job(&mut self, shard: Shard, end: StoredEnd) {
+        let before = self.maps(shard).ends.insert(end.end.id, end);
+        assert!(before.is_none(), "the first end of a job stays");
+    }
+
+    fn expire_job_ends(&mut self, shard: Shard, before: Timestamp) {
+        let maps = self.maps(shard);
+        let trimmed = maps.ends.range(..=maps.info.trimmed);
+        let over = trimmed.filter(|(_, end)| end.keep_until < before).map(|(id, _)| *id);
+        let over: Vec<EventId> = over.collect();
+        for id in &over {
+            maps.ends.remove(id);
+        }
     }
 
     fn put(&mut self, table: Table, key: &[u8], value: &[u8]) {

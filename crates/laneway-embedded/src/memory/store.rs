@@ -15,8 +15,12 @@ use parking_lot::Mutex;
 
 use super::state::MemoryState;
 use crate::clock::{ClockMark, StoreClock};
+use crate::machine::promote::Bounds;
 use crate::machine::{self, Now};
 use crate::wakeups::LocalWakeups;
+
+/// What one promotion moves: all that it is asked for.
+const UNBOUNDED: Bounds = Bounds { drafts: usize::MAX - 1, bytes: usize::MAX };
 
 /// A store that lives in memory and ends with the process.
 ///
@@ -102,7 +106,7 @@ impl Store for MemoryStore {
 
     async fn promote(&self, promote: Promote) -> Result<Promoted> {
         let now = self.now();
-        let (promoted, ended) = machine::promote::promote(&mut *self.state.lock(), now, promote)?;
+        let (promoted, ended) = machine::promote::promote(&mut *self.state.lock(), now, promote, UNBOUNDED)?;
         if promoted.moved > 0 {
             self.wakeups.announce_all(&[Topic::Shard(promote.shard)]);
         }

@@ -110,7 +110,7 @@ async fn a_footer_that_lies_is_found() {
     let footer = footer.expect("a sealed segment has a footer");
     let mut bytes = std::fs::read(&footer).unwrap();
     // A table that says something else, with the right checksum: one more microsecond to keep.
-    bytes[20 + 24] ^= 1;
+    bytes[20 + 28] ^= 1;
     let table_len = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
     let sum = crc32fast::hash(&bytes[20..20 + table_len]);
     bytes[16..20].copy_from_slice(&sum.to_le_bytes());

@@ -8,7 +8,7 @@ use laneway_core::{FullReason, Refusal, Result, StoreError};
 
 use super::done::Done;
 use crate::file::log::Space;
-use crate::file::state::FileState;
+use crate::file::state::{Fetched, FileState, Wanted};
 use crate::file::store::Shared;
 use crate::machine::Now;
 
@@ -36,19 +36,36 @@ enum Attempt<T> {
     Refused(StoreError),
     /// It must wait until more than these groups are durable.
     Wait(u64),
+    /// It needs something from files first; nothing was changed.
+    Missed(Fetched, Vec<Wanted>),
 }
 
 impl Shared {
-    /// Applies a call and waits for its answer.
+    /// Applies a call that needs nothing from files, and waits for its answer.
     pub(crate) async fn call<T, F>(&self, cost: Cost, work: F) -> Result<T>
     where
         F: FnOnce(&mut FileState, Now) -> Result<T>,
     {
-        let mut turn = Turn::new(self, cost, work);
+        let mut work = Some(work);
+        let once = move |state: &mut FileState, now: Now| match work.take() {
+            Some(work) => work(state, now),
+            None => Err(StoreError::Down { reason: "the call was applied before".to_owned() }),
+        };
+        self.call_with(cost, Fetched::default(), once).await
+    }
+
+    /// Applies a call with what was read from files for it, and waits for its answer. When the rule needs more, it is read
+    /// and the call is applied again.
+    pub(crate) async fn call_with<T, F>(&self, cost: Cost, fetched: Fetched, work: F) -> Result<T>
+    where
+        F: FnMut(&mut FileState, Now) -> Result<T>,
+    {
+        let mut turn = Turn::new(self, cost, fetched, work);
         loop {
             match turn.attempt() {
                 Attempt::Refused(error) => return Err(error),
                 Attempt::Wait(groups) => self.durable_beyond(groups).await,
+                Attempt::Missed(fetched, missed) => turn.fetched = self.fetch(fetched, missed).await?,
                 Attempt::Applied { answer, done, .. } => return settle(answer, done.wait().await),
             }
         }
@@ -57,13 +74,17 @@ impl Shared {
     /// As [`Shared::call`], on a thread that may wait.
     pub(crate) fn call_blocking<T, F>(&self, cost: Cost, work: F) -> Result<T>
     where
-        F: FnOnce(&mut FileState, Now) -> Result<T>,
+        F: FnMut(&mut FileState, Now) -> Result<T>,
     {
-        let mut turn = Turn::new(self, cost, work);
+        let mut turn = Turn::new(self, cost, Fetched::default(), work);
         loop {
             match turn.attempt() {
                 Attempt::Refused(error) => return Err(error),
                 Attempt::Wait(groups) => drop(self.pipeline.wait_for(groups + 1)),
+                Attempt::Missed(mut fetched, missed) => {
+                    fetched.fetch(&self.archive, missed)?;
+                    turn.fetched = fetched;
+                }
                 Attempt::Applied { answer, group, .. } => {
                     let durable = self.pipeline.wait_for(group);
                     return settle(answer, if durable { Ok(()) } else { Err(self.failure().into()) });
@@ -102,19 +123,20 @@ fn settle<T>(answer: Result<T>, durable: Result<(), Arc<str>>) -> Result<T> {
 struct Turn<'a, F> {
     shared: &'a Shared,
     cost: Cost,
-    work: Option<F>,
+    fetched: Fetched,
+    work: F,
     /// Others let this call go first.
     announced: bool,
 }
 
 impl<'a, F> Turn<'a, F> {
-    fn new(shared: &'a Shared, cost: Cost, work: F) -> Self {
-        Self { shared, cost, work: Some(work), announced: false }
+    fn new(shared: &'a Shared, cost: Cost, fetched: Fetched, work: F) -> Self {
+        Self { shared, cost, fetched, work, announced: false }
     }
 
     fn attempt<T>(&mut self) -> Attempt<T>
     where
-        F: FnOnce(&mut FileState, Now) -> Result<T>,
+        F: FnMut(&mut FileState, Now) -> Result<T>,
     {
         let (shared, cost) = (self.shared, self.cost);
         let limit = shared.log.body_len_max();
@@ -132,15 +154,12 @@ impl<'a, F> Turn<'a, F> {
         if let Err(error) = check_space(shared, &state, cost) {
             return Attempt::Refused(error);
         }
-        let Some(work) = self.work.take() else {
-            return Attempt::Refused(StoreError::Down { reason: "the call was applied before".to_owned() });
-        };
         // Asked under the lock, so that a later group never has an earlier time.
         let now = shared.clock.now();
-        state.open_group(now);
         let before = state.open_bytes();
+        state.fetched = std::mem::take(&mut self.fetched);
         let applied = catch_unwind(AssertUnwindSafe(|| {
-            let answer = work(&mut state, now);
+            let answer = (self.work)(&mut state, now);
             let written = state.open_bytes() - before;
             debug_assert!(
                 written <= cost.bytes,
@@ -155,6 +174,13 @@ impl<'a, F> Turn<'a, F> {
             shared.fail(&state, &cause);
             return Attempt::Refused(StoreError::Down { reason: cause.to_string() });
         };
+        let mut fetched = std::mem::take(&mut state.fetched);
+        let missed = fetched.take_missed();
+        if !missed.is_empty() {
+            assert_eq!(state.open_bytes(), before, "a rule reads everything before its first change");
+            return Attempt::Missed(fetched, missed);
+        }
+        state.open_group(now);
         shared.pipeline.opened(cost.synced);
         Attempt::Applied { answer, done: state.open_done(), group: state.groups }
     }

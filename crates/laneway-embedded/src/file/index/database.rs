@@ -218,15 +218,18 @@ pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
-impl Snapshot {
-    /// One row.
-    pub(crate) fn row(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        get(&self.rows, "row", key)
-    }
+/// The tables of the index that are read while work goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum IndexTable {
+    Rows,
+    Tails,
+}
 
-    /// One tail.
-    pub(crate) fn tail(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        get(&self.tails, "tail", key)
+impl Snapshot {
+    /// One value.
+    pub(crate) fn value(&self, table: IndexTable, key: &[u8]) -> Result<Option<Bytes>> {
+        let (table, what) = self.table(table);
+        get(table, what, key)
     }
 
     /// How many tails there are.
@@ -234,24 +237,23 @@ impl Snapshot {
         guarded(Path::new(FILE), "read", || Ok(self.tails.len()?))
     }
 
-    /// Rows from `start` to before `end`, ascending.
-    pub(crate) fn rows(
+    /// Values from `start` to before `end`, ascending.
+    pub(crate) fn page(
         &self,
+        table: IndexTable,
         start: Bound<&[u8]>,
         end: Option<&[u8]>,
         limit: usize,
     ) -> Result<Vec<(Bytes, Bytes)>> {
-        range(&self.rows, "row", start, end, limit)
+        let (table, what) = self.table(table);
+        range(table, what, start, end, limit)
     }
 
-    /// Tails from `start` to before `end`, ascending.
-    pub(crate) fn tails(
-        &self,
-        start: Bound<&[u8]>,
-        end: Option<&[u8]>,
-        limit: usize,
-    ) -> Result<Vec<(Bytes, Bytes)>> {
-        range(&self.tails, "tail", start, end, limit)
+    fn table(&self, table: IndexTable) -> (&ReadOnlyTable<&'static [u8], &'static [u8]>, &'static str) {
+        match table {
+            IndexTable::Rows => (&self.rows, "row"),
+            IndexTable::Tails => (&self.tails, "tail"),
+        }
     }
 
     /// All streams, shards and seats.

@@ -7,6 +7,6 @@ mod database;
 mod storage;
 mod values;
 
-pub(crate) use database::{CheckpointWrite, Index, Snapshot, prefix_end};
+pub(crate) use database::{CheckpointWrite, Index, IndexTable, Snapshot, prefix_end};
 pub(crate) use storage::Patience;
 pub(crate) use values::Meta;

@@ -116,6 +116,11 @@ impl Log {
         self.shared.table.list()
     }
 
+    /// The start value of the checksums of a segment, which names this life of its file.
+    pub fn seed(&self, serial: u64) -> Option<u32> {
+        self.shared.table.get(serial).map(|segment| segment.key.seed)
+    }
+
     /// Says that a segment is no longer needed: it is recycled or deleted by the upkeep.
     ///
     /// Segments go oldest first: one released early waits for those before it. The newest one stays

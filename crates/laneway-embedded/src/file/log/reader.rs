@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use super::error::{LogError, io_error};
-use super::frame;
 use super::header;
 use super::open::Shared;
 use super::position::{Frame, Mark, Position};
@@ -44,14 +43,26 @@ impl LogReader {
         self.read_file(&segment, position, end, max_bytes)
     }
 
-    /// The frame that begins at `position`.
-    pub fn read_at(&self, position: Position) -> Result<Frame, LogError> {
-        let first = self.frames_from(position, frame::HEADER_BYTES)?.into_iter().next();
-        first.filter(|frame| frame.position == position).ok_or_else(|| LogError::Corrupt {
-            file: self.shared.table.path(position.serial),
-            offset: position.offset,
-            what: "no frame begins here: the log or the segment ends before".to_owned(),
-        })
+    /// The frame that begins at `position`, if it is one of the newest or was read a short while ago.
+    pub fn frame_in_memory(&self, position: Position) -> Option<Frame> {
+        self.shared.recent.frame(position).or_else(|| self.shared.walked.frame(position))
+    }
+
+    /// The frame that begins at `position`. What is read with it, about `max_bytes`, stays in memory for a while.
+    pub fn read_at(&self, position: Position, max_bytes: usize) -> Result<Frame, LogError> {
+        if let Some(frame) = self.frame_in_memory(position) {
+            return Ok(frame);
+        }
+        let found = self.locate(position)?.filter(|(_, found, _)| *found == position);
+        let Some((segment, position, end)) = found else {
+            return Err(LogError::Corrupt {
+                file: self.shared.table.path(position.serial),
+                offset: position.offset,
+                what: "no frame begins here: the log or the segment ends before".to_owned(),
+            });
+        };
+        let mut frames = self.read_file(&segment, position, end, max_bytes)?;
+        Ok(frames.swap_remove(0))
     }
 
     /// The segment that holds the frame at `position` and how far it may be read; `None` at the end of the

@@ -88,6 +88,13 @@ impl Recent {
         *self.window.write() = Window::default();
     }
 
+    /// The frame at exactly this position.
+    pub(super) fn frame(&self, position: Position) -> Option<Frame> {
+        let window = self.window.read();
+        let at = window.frames.binary_search_by_key(&position, |frame| frame.position).ok()?;
+        Some(window.frames[at].clone())
+    }
+
     /// Frames from exactly this position on, at least one, up to `max_bytes` of bodies; `None` if the
     /// position is not in the window.
     pub(super) fn frames_from(&self, position: Position, max_bytes: usize) -> Option<Vec<Frame>> {

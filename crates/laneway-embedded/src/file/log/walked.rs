@@ -1,8 +1,7 @@
 //! Stretches of frames that were read from files a short while ago.
 //!
-//! Every reader of a shard walks over the frames of all shards, so readers that are about as far as each other read the
-//! same stretch one after the other. It is read and verified once, and its bytes are in memory once, however many
-//! events of it are held. Bounded; the stretch that was read first goes first.
+//! Busy shards share frames, so readers that are about as far as each other want the same stretch one after the other.
+//! It is read and verified once. Bounded; the stretch that was read first goes first.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -33,12 +32,22 @@ impl Walked {
 
     /// Frames from exactly this position on, at least one; `None` if the position is in no stretch.
     pub(super) fn frames_from(&self, position: Position) -> Option<Vec<Frame>> {
+        let (stretch, start) = self.find(position)?;
+        Some(stretch[start..].to_vec())
+    }
+
+    /// The frame at exactly this position.
+    pub(super) fn frame(&self, position: Position) -> Option<Frame> {
+        self.find(position).map(|(stretch, at)| stretch[at].clone())
+    }
+
+    fn find(&self, position: Position) -> Option<(Arc<[Frame]>, usize)> {
         let stretch = {
             let kept = self.kept.lock();
             Arc::clone(kept.stretches.range(..=position).next_back()?.1)
         };
-        let start = stretch.binary_search_by_key(&position, |frame| frame.position).ok()?;
-        Some(stretch[start..].to_vec())
+        let at = stretch.binary_search_by_key(&position, |frame| frame.position).ok()?;
+        Some((stretch, at))
     }
 
     /// Keeps a stretch that was just read.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use laneway_core::{Event, EventId, Passed, Seat, Shard, ShardInfo, StreamId, StreamInfo};
 
-use super::contents::FrameContents;
+use super::contents::{FrameContents, Run};
 use super::file_state::FileState;
 use super::records::{Record, RecordReader, run_of};
 use crate::file::log::{Frame, LogError};
@@ -116,7 +116,8 @@ pub(crate) fn contents_of(frame: &Frame) -> Result<FrameContents, LogError> {
                 let shard = section.shard;
                 let run: Option<(EventId, EventId)> =
                     run_of(section).map_err(|Malformed| senseless(frame, at))?;
-                contents.runs.extend(run.map(|(first, last)| (shard, first, last)));
+                let at = u32::try_from(at).expect("frames are shorter than a segment");
+                contents.runs.extend(run.map(|(first, last)| Run { shard, first, last, at }));
             }
             Some((_, Record::JobEnds(shard, ends))) => {
                 for (at, stored) in ends {

@@ -3,7 +3,7 @@
 //! Segments are given back from the oldest on, so a log that begins too late looks whole by itself: only what the
 //! shards say of themselves tells that its beginning is missing.
 
-use laneway_core::{EventId, Result, Shard, ShardInfo, StoreError};
+use laneway_core::{EventId, Result, ShardInfo, StoreError};
 
 use super::FileState;
 
@@ -11,8 +11,8 @@ impl FileState {
     /// Refuses a log from which the oldest segments were lost.
     pub(crate) fn check_complete(&self) -> Result<()> {
         for (shard, info) in &self.shards {
-            let wanted = first_wanted(info);
-            let first = self.first_event(*shard);
+            let wanted = first_wanted(info).max(self.kept_of(*shard).events.next());
+            let first = self.archive().directory().first_event(*shard);
             if wanted <= info.head && first.is_none_or(|first| first > wanted) {
                 let found =
                     first.map_or_else(|| "none is there".to_owned(), |first| format!("the first is {first}"));
@@ -24,13 +24,6 @@ impl FileState {
             }
         }
         Ok(())
-    }
-
-    /// The oldest event of a shard in the log.
-    fn first_event(&self, shard: Shard) -> Option<EventId> {
-        let sealed = self.contents.sealed.values().filter_map(|summary| summary.shards.get(&shard)?.events);
-        let open = self.contents.open.values().filter_map(|segment| segment.shards.get(&shard)?.first());
-        sealed.map(|(first, _)| first).chain(open).min()
     }
 }
 

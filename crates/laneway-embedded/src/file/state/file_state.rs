@@ -10,22 +10,23 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use laneway_core::store::JobView;
 use laneway_core::{
-    EventId, Incarnation, JobMark, JobNumber, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo, Topic,
+    Incarnation, JobNumber, Mode, Result, Seat, Shard, ShardInfo, StreamId, StreamInfo, Topic,
 };
 
-use super::contents::{Contents, FrameContents};
-use super::find;
-use super::footer::Footers;
+use super::archive::{Archive, Reach, in_memory};
+use super::contents::FrameContents;
+use super::fetched::Fetched;
 use super::published::{Published, PublishedShard};
 use super::records::Records;
 use super::resident::{self, Resident};
 use super::rows::{RowChanges, Rows};
-use super::tails::{TailKey, Tails, shard_prefix};
+use super::tails::{ChangedLanes, Tails, shard_prefix};
 use crate::clock::ClockMark;
 use crate::file::group::Done;
 use crate::file::index::{CheckpointWrite, Snapshot};
-use crate::file::log::{FrameBuffer, LogReader, Mark, Position};
+use crate::file::log::{FrameBuffer, Mark, Position};
 use crate::machine::codec::Stored;
+use crate::machine::kept::KeptRange;
 use crate::machine::{Now, SeatState, StoredEnd, jobs};
 
 /// For so many ends of jobs a group keeps its memory from one use to the next.
@@ -40,14 +41,17 @@ pub(crate) struct FileState {
     pub(super) seats: HashMap<Seat, SeatState>,
     pub(super) changed: Changed,
     pub(crate) rows: Rows,
+    /// Shards in which drafts wait for their time.
+    pub(super) scheduled: HashSet<Shard>,
+    /// What is kept aside of shards, where something is.
+    pub(super) kept: HashMap<Shard, KeptRange>,
     pub(crate) tails: Tails,
-    pub(crate) contents: Contents,
     /// Where events and job ends are read from; set once the log is open.
-    log: Option<(LogReader, Arc<Footers>)>,
+    archive: Option<Archive>,
     /// What readers may see without looking here.
     pub(crate) published: Arc<Published>,
-    /// What the call being applied has looked up before: jobs of one shard, by event id.
-    pub(crate) known_jobs: Option<(Shard, Vec<(EventId, JobMark)>)>,
+    /// What the call being applied has read from files before.
+    pub(crate) fetched: Fetched,
     pub(super) group: Group,
     /// Number of the last group that was handed out to be written.
     taken: u64,
@@ -85,6 +89,8 @@ pub(crate) struct Group {
     pub(super) ends: Arc<Vec<(Shard, StoredEnd)>>,
     /// Shards changed as a whole: an adoption raises the head without an event.
     pub(super) reshaped: Vec<Shard>,
+    /// Shards from whose schedule drafts were taken.
+    pub(super) unscheduled: Vec<Shard>,
     /// Seats that were made, removed or asked for something.
     pub(super) asked: Vec<Seat>,
     pub(crate) topics: Vec<Topic>,
@@ -112,7 +118,7 @@ impl Group {
 pub(crate) struct Frozen {
     rows: Arc<RowChanges>,
     /// Lanes whose tails are to be read and written.
-    pub(crate) tails: Vec<TailKey>,
+    pub(crate) tails: Arc<ChangedLanes>,
     resident: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     forgotten_tails: Vec<Vec<u8>>,
     /// The log up to here is contained.
@@ -130,11 +136,12 @@ impl FileState {
             seats: HashMap::new(),
             changed: Changed::default(),
             rows: Rows::default(),
+            scheduled: HashSet::new(),
+            kept: HashMap::new(),
             tails: Tails::new(tail_cache),
-            contents: Contents::default(),
-            log: None,
+            archive: None,
             published: Arc::default(),
-            known_jobs: None,
+            fetched: Fetched::default(),
             group: Group::default(),
             taken: 0,
             ends_on_their_way: None,
@@ -158,25 +165,29 @@ impl FileState {
     }
 
     /// After replay: everything there is, is durable, and older things are read from here.
-    pub(crate) fn finish_load(&mut self, reader: LogReader, footers: Arc<Footers>) {
-        self.log = Some((reader, footers));
+    pub(crate) fn finish_load(&mut self, archive: Archive) {
+        self.archive = Some(archive);
+        self.scheduled = self.shards.iter().filter(|(_, info)| info.scheduled > 0).map(|(shard, _)| *shard).collect();
         self.published.set_shards(self.shards.keys().map(|shard| (*shard, self.to_publish(*shard))));
         self.published
             .set_requests(self.seats.iter().map(|(seat, state)| (*seat, Some(state.head.request_no))));
     }
 
-    pub(super) fn reader(&self) -> &LogReader {
-        &self.log.as_ref().expect("set when loading finished").0
-    }
-
-    pub(super) fn footers(&self) -> &Arc<Footers> {
-        &self.log.as_ref().expect("set when loading finished").1
+    pub(super) fn archive(&self) -> &Archive {
+        self.archive.as_ref().expect("set when loading finished")
     }
 
     /// A shard as readers may see it once everything applied is durable; `None` if there is no such shard.
     fn to_publish(&self, shard: Shard) -> Option<PublishedShard> {
         let (info, stream) = (self.shards.get(&shard)?, self.streams.get(&shard.stream)?);
-        Some(PublishedShard::new(info.head, info.trimmed, stream.settings.mode, info.scheduled))
+        let plain = stream.settings.mode == Mode::Queue && !self.scheduled.contains(&shard);
+        let kept = self.kept_of(shard).events.min(info.head);
+        Some(PublishedShard { head: info.head, trimmed: info.trimmed.max(kept), plain })
+    }
+
+    /// What is kept aside of a shard.
+    pub(crate) fn kept_of(&self, shard: Shard) -> KeptRange {
+        self.kept.get(&shard).copied().unwrap_or_default()
     }
 
     /// Wakes these once the group is durable.
@@ -223,7 +234,8 @@ impl FileState {
         for number in numbers {
             let JobNumber::Event(id) = number else { return Ok(None) };
             // The log has what is durable, and nothing else.
-            let Some(end) = find::job_end(self, shard, *id)? else { return Ok(None) };
+            let end = in_memory(self.archive().job_end(shard, *id, Reach::Memory))?;
+            let Some(end) = end.flatten() else { return Ok(None) };
             let Some(state) = jobs::untouched_end(self, now, shard, end, results)? else { return Ok(None) };
             views.push(JobView { number: *number, state });
         }
@@ -236,7 +248,11 @@ impl FileState {
         group.records.close(group.frame.body_mut());
         self.taken = group.number;
         self.ends_on_their_way = Some(Arc::clone(&group.ends));
-        let shards = group.contents.runs.iter().map(|(shard, ..)| shard).chain(&group.reshaped);
+        group.unscheduled.dedup();
+        group.unscheduled.retain(|shard| self.has_no_schedule(*shard));
+        self.scheduled.retain(|shard| !group.unscheduled.contains(shard));
+        let changed = group.reshaped.iter().chain(&group.unscheduled);
+        let shards = group.contents.runs.iter().map(|run| &run.shard).chain(changed);
         group.heads = shards.map(|shard| (*shard, self.to_publish(*shard))).collect();
         let request_no = |seat: &Seat| self.seats.get(seat).map(|state| state.head.request_no);
         group.requests = group.asked.iter().map(|seat| (*seat, request_no(seat))).collect();
@@ -246,7 +262,7 @@ impl FileState {
     /// The group's frame is durable at this place: readers may find what is in it.
     pub(crate) fn publish(&mut self, position: Option<Position>, group: &mut Group) {
         if let Some(position) = position {
-            self.contents.add(position, group.now.calendar, &group.contents);
+            self.archive().directory().add(position, group.now.calendar, &group.contents);
         }
         self.published.set_shards(group.heads.drain(..));
         self.published.set_requests(group.requests.drain(..));
@@ -254,7 +270,7 @@ impl FileState {
     }
 
     /// Hands out everything that changed since the last checkpoint began. Only between groups.
-    pub(crate) fn freeze(&mut self) -> Frozen {
+    pub(crate) fn freeze(&mut self, now: Now) -> Frozen {
         let changed = std::mem::take(&mut self.changed);
         let mut resident = Vec::new();
         for id in changed.streams {
@@ -270,7 +286,7 @@ impl FileState {
             changed.removed_shards.iter().map(|shard| shard_prefix(*shard).to_vec()).collect();
         Frozen {
             rows: self.rows.freeze(),
-            tails: self.tails.freeze(),
+            tails: self.tails.freeze(now.calendar),
             resident,
             forgotten_tails,
             end: self.end,

@@ -1,33 +1,36 @@
-//! Footers: the contents of a sealed segment in a file of their own.
+//! Footers: where the events and job ends of each shard lie in a sealed segment, in a file of its own.
 //!
 //! ```text
 //! contents/00000000000000000042.idx
 //!   magic | version | table length | table checksum | table | blocks
-//! table:  store, serial, keep_until, times, then per shard: last id, places, count of ends, first id of each block
-//! blocks: per shard, 256 ends of 16 bytes each with a checksum, sorted by id
+//! table:  store, serial, seed, keep_until, ended, times, then per shard: first and last id, number of runs,
+//!         first and last id of ends, number of ends
+//! blocks: per shard its runs, then its ends: up to 256 entries of 16 bytes each with a checksum, sorted by id
 //! ```
 //!
-//! The table is read whole; a job's end costs one block. A footer is made again from its segment when it is
-//! missing, and a damaged one is refused: it never hides an end that is there.
+//! The table stays in memory for as long as the segment is there; a look-up reads a few blocks. A footer that is missing,
+//! damaged or of another life of its segment is made again from the segment, and a damaged block is refused: it never
+//! hides something that is there.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hashbrown::HashMap;
 use laneway_core::{EventId, Partition, Result, Shard, StoreError, StreamId, Timestamp};
 use parking_lot::Mutex;
 
-use super::contents::{EndPlace, SegmentContents, ShardContents, Summary};
+use super::contents::{Entry, SegmentContents, run_of};
 use crate::file::disk::{Disk, DiskFile};
 use crate::machine::codec::{Decoder, Encoder, Malformed};
 
 const MAGIC: &[u8; 8] = b"LANEWAYF";
-const VERSION: u32 = 1;
+/// Version 1 had one place per 128 KiB of log and shard. Such footers are made again.
+const VERSION: u32 = 2;
 const HEAD_BYTES: usize = 20;
-const BLOCK_ENDS: usize = 256;
-const END_BYTES: usize = 16;
-/// Most footers whose tables stay in memory.
+const BLOCK_ENTRIES: usize = 256;
+const ENTRY_BYTES: usize = 16;
+const BLOCK_BYTES: usize = BLOCK_ENTRIES * ENTRY_BYTES + 4;
+/// Most footers whose files stay open.
 const OPEN_MAX: usize = 64;
 
 /// Footers of one folder.
@@ -36,30 +39,59 @@ pub(crate) struct Footers {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     store: u128,
-    open: Mutex<HashMap<u64, Arc<Footer>>>,
+    /// Most recently used last.
+    open: Mutex<Vec<(u64, Arc<dyn DiskFile>)>>,
 }
 
-/// The table of one footer.
-#[derive(Debug)]
-pub(crate) struct Footer {
-    file: Arc<dyn DiskFile>,
-    path: PathBuf,
-    /// Places and times; its lists of ends are empty, they stay in the file.
-    pub(crate) contents: SegmentContents,
-    blocks: HashMap<Shard, Blocks>,
-}
-
-/// Where the ends of a shard lie in the file.
-#[derive(Debug)]
-struct Blocks {
+/// A sorted list of entries in a footer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EntryList {
+    /// Where its first block begins in the file.
     offset: u64,
-    count: usize,
-    last: EventId,
-    firsts: Vec<EventId>,
+    len: u32,
+    pub(crate) first: EventId,
+    pub(crate) last: EventId,
 }
 
-fn file_name(serial: u64) -> String {
-    format!("{serial:020}.idx")
+impl EntryList {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn blocks(&self) -> usize {
+        (self.len as usize).div_ceil(BLOCK_ENTRIES)
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.len as u64 * ENTRY_BYTES as u64 + self.blocks() as u64 * 4
+    }
+}
+
+/// One shard in a sealed segment. `last` of its runs is the last id of its events, not of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShardTable {
+    pub(crate) shard: Shard,
+    pub(crate) runs: EntryList,
+    pub(crate) ends: EntryList,
+}
+
+/// A sealed segment, in as little memory as finding things in it needs.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SegmentTable {
+    pub(crate) serial: u64,
+    /// Seed of the checksums of its frames: another one means another life of the file.
+    pub(crate) seed: u32,
+    pub(crate) keep_until: Timestamp,
+    pub(crate) ended: Timestamp,
+    pub(crate) times: Vec<(Timestamp, u32)>,
+    /// Sorted by shard.
+    pub(crate) shards: Vec<ShardTable>,
+}
+
+impl SegmentTable {
+    pub(crate) fn shard(&self, shard: Shard) -> Option<&ShardTable> {
+        self.shards.binary_search_by_key(&shard, |found| found.shard).ok().map(|at| &self.shards[at])
+    }
 }
 
 impl Footers {
@@ -75,8 +107,8 @@ impl Footers {
     }
 
     /// Writes the footer of a segment; durable on return.
-    pub(crate) fn write(&self, serial: u64, contents: &SegmentContents) -> Result<()> {
-        let bytes = encode(self.store, serial, contents);
+    pub(crate) fn write(&self, serial: u64, seed: u32, contents: &SegmentContents) -> Result<SegmentTable> {
+        let (table, bytes) = encode(self.store, serial, seed, contents);
         let (path, temporary) = (self.path(serial), self.dir.join("new.tmp"));
         let write = || {
             if self.disk.exists(&temporary)? {
@@ -88,20 +120,17 @@ impl Footers {
             self.disk.rename(&temporary, &path)?;
             self.disk.sync_dir(&self.dir)
         };
-        write().map_err(|error| down("write", &path, &error))
+        write().map_err(|error| down("write", &path, &error))?;
+        self.open.lock().retain(|(open, _)| *open != serial);
+        Ok(table)
     }
 
     /// Removes the footer of a released segment.
     pub(crate) fn remove(&self, serial: u64) -> Result<()> {
-        self.open.lock().remove(&serial);
+        self.open.lock().retain(|(open, _)| *open != serial);
         let path = self.path(serial);
         let remove = || if self.disk.exists(&path)? { self.disk.remove(&path) } else { Ok(()) };
         remove().map_err(|error| down("remove", &path, &error))
-    }
-
-    /// Whether there is a footer for this segment.
-    pub(crate) fn has(&self, serial: u64) -> bool {
-        self.disk.exists(&self.path(serial)).unwrap_or(true)
     }
 
     /// Serials that have a footer.
@@ -113,23 +142,27 @@ impl Footers {
         Ok(serials)
     }
 
-    /// The footer of a segment; its table stays in memory for the next time.
-    pub(crate) fn get(&self, serial: u64) -> Result<Arc<Footer>> {
-        if let Some(footer) = self.open.lock().get(&serial) {
-            return Ok(Arc::clone(footer));
-        }
-        let footer = Arc::new(self.read(serial)?);
+    fn file(&self, serial: u64) -> Result<Arc<dyn DiskFile>> {
         let mut open = self.open.lock();
-        if open.len() >= OPEN_MAX {
-            open.clear();
+        if let Some(at) = open.iter().position(|(found, _)| *found == serial) {
+            let entry = open.remove(at);
+            let file = Arc::clone(&entry.1);
+            open.push(entry);
+            return Ok(file);
         }
-        open.insert(serial, Arc::clone(&footer));
-        Ok(footer)
-    }
-
-    fn read(&self, serial: u64) -> Result<Footer> {
         let path = self.path(serial);
         let file = self.disk.open(&path).map_err(|error| down("open", &path, &error))?;
+        if open.len() >= OPEN_MAX {
+            open.remove(0);
+        }
+        open.push((serial, Arc::clone(&file)));
+        Ok(file)
+    }
+
+    /// Reads the table of a footer.
+    pub(crate) fn table(&self, serial: u64) -> Result<SegmentTable> {
+        let path = self.path(serial);
+        let file = self.file(serial)?;
         let read = |len: usize, offset: u64| {
             let mut buffer = vec![0; len];
             let count = file.read_at(&mut buffer, offset).map_err(|error| down("read", &path, &error))?;
@@ -140,13 +173,8 @@ impl Footers {
         if head[..8] != *MAGIC {
             return Err(damaged(&path, "it does not begin as a footer"));
         }
-        if word(8) > VERSION {
-            let what = format!(
-                "{}: format version {} is newer than {VERSION}, the newest this release can read",
-                path.display(),
-                word(8)
-            );
-            return Err(StoreError::Corrupt { what });
+        if word(8) != VERSION {
+            return Err(damaged(&path, &format!("its format version is {}, not {VERSION}", word(8))));
         }
         let size = file.len().map_err(|error| down("read", &path, &error))?;
         if u64::from(word(12)) > size {
@@ -158,39 +186,71 @@ impl Footers {
         }
         let blocks_at = HEAD_BYTES as u64 + u64::from(word(12));
         let decoded = decode(Decoder::new(Bytes::from(table)), self.store, serial, blocks_at);
-        let (contents, blocks) = decoded.map_err(|Malformed| damaged(&path, "its table makes no sense"))?;
-        Ok(Footer { file, path, contents, blocks })
+        decoded.map_err(|Malformed| damaged(&path, "its table makes no sense"))
     }
-}
 
-impl Footer {
-    /// What stays in memory of the segment.
-    pub(crate) fn summary(&self) -> Summary {
-        let mut summary = self.contents.summary();
-        for (shard, blocks) in &self.blocks {
-            let ends = blocks.firsts.first().map(|first| (*first, blocks.last));
-            summary.shards.entry(*shard).or_default().ends = ends;
+    /// Runs of a shard from the one on that has this id, or that begins after it: at most a block of them.
+    pub(crate) fn runs(&self, table: &SegmentTable, shard: Shard, id: EventId) -> Result<Vec<Entry>> {
+        let Some(list) = table.shard(shard).map(|found| found.runs) else { return Ok(Vec::new()) };
+        let Some((block, mut entries)) = self.find_block(table.serial, list, id)? else { return Ok(Vec::new()) };
+        let from = run_of(&entries, id);
+        entries.drain(..from);
+        // The last run of a block has no neighbour here that tells where it ends.
+        if entries.len() == 1 && block + 1 < list.blocks() {
+            entries.extend(self.block(table.serial, list, block + 1)?);
         }
-        summary
+        Ok(entries)
+    }
+
+    /// The first run whose frame begins at this offset or later, and those after it in its block.
+    pub(crate) fn runs_at(&self, table: &SegmentTable, shard: Shard, offset: u32) -> Result<Vec<Entry>> {
+        let Some(list) = table.shard(shard).map(|found| found.runs) else { return Ok(Vec::new()) };
+        let block = self.search(table.serial, list, |first| first.frame <= offset)?;
+        for block in block..list.blocks() {
+            let mut entries = self.block(table.serial, list, block)?;
+            entries.retain(|run| run.frame >= offset);
+            if !entries.is_empty() {
+                return Ok(entries);
+            }
+        }
+        Ok(Vec::new())
     }
 
     /// The place of a job's end.
-    pub(crate) fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<EndPlace>> {
-        let Some(blocks) = self.blocks.get(&shard) else { return Ok(None) };
-        let Some(block) = blocks.firsts.partition_point(|first| *first <= id).checked_sub(1) else {
+    pub(crate) fn job_end(&self, table: &SegmentTable, shard: Shard, id: EventId) -> Result<Option<Entry>> {
+        let Some(list) = table.shard(shard).map(|found| found.ends) else { return Ok(None) };
+        if list.is_empty() || id < list.first || id > list.last {
             return Ok(None);
-        };
-        let ends = self.block(blocks, block)?;
-        Ok(ends.binary_search_by_key(&id, |end| end.id).ok().map(|at| ends[at]))
+        }
+        let found = self.find_block(table.serial, list, id)?;
+        Ok(found.and_then(|(_, ends)| Some(ends[ends.binary_search_by_key(&id, |end| end.id).ok()?])))
     }
 
     /// Places of the ends of jobs after an id, by id.
-    pub(crate) fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<EndPlace>> {
-        let Some(blocks) = self.blocks.get(&shard) else { return Ok(Vec::new()) };
-        let first = blocks.firsts.partition_point(|first| *first <= after).saturating_sub(1);
+    pub(crate) fn job_ends(
+        &self,
+        table: &SegmentTable,
+        shard: Shard,
+        after: EventId,
+        limit: usize,
+    ) -> Result<Vec<Entry>> {
+        let Some(list) = table.shard(shard).map(|found| found.ends) else { return Ok(Vec::new()) };
+        self.entries_after(table.serial, list, after, limit)
+    }
+
+    /// All runs of a shard.
+    pub(crate) fn all_runs(&self, table: &SegmentTable, shard: Shard) -> Result<Vec<Entry>> {
+        let Some(list) = table.shard(shard).map(|found| found.runs) else { return Ok(Vec::new()) };
+        self.entries_after(table.serial, list, EventId(0), usize::MAX)
+    }
+
+    fn entries_after(&self, serial: u64, list: EntryList, after: EventId, limit: usize) -> Result<Vec<Entry>> {
         let mut found = Vec::new();
-        for block in first..blocks.firsts.len() {
-            found.extend(self.block(blocks, block)?.into_iter().filter(|end| end.id > after));
+        if list.is_empty() || list.last <= after {
+            return Ok(found);
+        }
+        for block in self.search(serial, list, |first| first.id <= after)?..list.blocks() {
+            found.extend(self.block(serial, list, block)?.into_iter().filter(|entry| entry.id > after));
             if found.len() >= limit {
                 break;
             }
@@ -199,30 +259,67 @@ impl Footer {
         Ok(found)
     }
 
-    /// Reads every block once.
-    pub(crate) fn check(&self) -> Result<()> {
-        self.blocks.values().try_for_each(|blocks| {
-            (0..blocks.firsts.len()).try_for_each(|block| self.block(blocks, block).map(|_| ()))
-        })
+    fn find_block(&self, serial: u64, list: EntryList, id: EventId) -> Result<Option<(usize, Vec<Entry>)>> {
+        if list.is_empty() {
+            return Ok(None);
+        }
+        let block = self.search(serial, list, |first| first.id <= id)?;
+        Ok(Some((block, self.block(serial, list, block)?)))
     }
 
-    fn block(&self, blocks: &Blocks, block: usize) -> Result<Vec<EndPlace>> {
-        let count = (blocks.count - block * BLOCK_ENDS).min(BLOCK_ENDS);
-        let offset = blocks.offset + (block * (BLOCK_ENDS * END_BYTES + 4)) as u64;
-        let mut buffer = vec![0; count * END_BYTES + 4];
-        let read =
-            self.file.read_at(&mut buffer, offset).map_err(|error| down("read", &self.path, &error))?;
-        let (entries, sum) = buffer.split_at(count * END_BYTES);
-        if read != buffer.len() || crc32fast::hash(entries).to_le_bytes() != sum {
-            return Err(damaged(&self.path, "a block of job ends fails the checksum"));
+    /// The last block whose first entry is not beyond what is looked for, or the first.
+    fn search(&self, serial: u64, list: EntryList, is_before: impl Fn(Entry) -> bool) -> Result<usize> {
+        let (mut low, mut high) = (0, list.blocks());
+        while low + 1 < high {
+            let middle = usize::midpoint(low, high);
+            if self.block(serial, list, middle)?.first().copied().is_some_and(&is_before) {
+                low = middle;
+            } else {
+                high = middle;
+            }
         }
-        let end = |entry: &[u8]| {
-            let part = |at: usize| u32::from_le_bytes(std::array::from_fn(|index| entry[at + index]));
-            let id = u64::from_le_bytes(std::array::from_fn(|index| entry[index]));
-            EndPlace { id: EventId(id), frame: part(8), at: part(12) }
-        };
-        Ok(entries.chunks_exact(END_BYTES).map(end).collect())
+        Ok(low)
     }
+
+    fn block(&self, serial: u64, list: EntryList, block: usize) -> Result<Vec<Entry>> {
+        let count = (list.len as usize - block * BLOCK_ENTRIES).min(BLOCK_ENTRIES);
+        let offset = list.offset + (block * BLOCK_BYTES) as u64;
+        let mut buffer = vec![0; count * ENTRY_BYTES + 4];
+        let file = self.file(serial)?;
+        let read =
+            file.read_at(&mut buffer, offset).map_err(|error| down("read", &self.path(serial), &error))?;
+        let (entries, sum) = buffer.split_at(count * ENTRY_BYTES);
+        if read != buffer.len() || crc32fast::hash(entries).to_le_bytes() != sum {
+            return Err(damaged(&self.path(serial), "a block fails the checksum"));
+        }
+        let entry = |bytes: &[u8]| {
+            let part = |at: usize| u32::from_le_bytes(std::array::from_fn(|index| bytes[at + index]));
+            let id = u64::from_le_bytes(std::array::from_fn(|index| bytes[index]));
+            Entry { id: EventId(id), frame: part(8), at: part(12) }
+        };
+        Ok(entries.chunks_exact(ENTRY_BYTES).map(entry).collect())
+    }
+
+    /// Whether the footer says exactly this of its segment. Reads every block.
+    pub(crate) fn agrees(&self, serial: u64, contents: &SegmentContents) -> Result<bool> {
+        let stored = self.table(serial)?;
+        let (expected, _) = encode(self.store, serial, stored.seed, contents);
+        if stored != expected {
+            return Ok(false);
+        }
+        for table in &stored.shards {
+            let Some(found) = contents.shards.get(&table.shard) else { return Ok(false) };
+            let ends = self.job_ends(&stored, table.shard, EventId(0), usize::MAX)?;
+            if self.all_runs(&stored, table.shard)? != found.runs || ends != found.ends.all() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn file_name(serial: u64) -> String {
+    format!("{serial:020}.idx")
 }
 
 fn down(action: &str, path: &Path, error: &std::io::Error) -> StoreError {
@@ -234,19 +331,37 @@ fn damaged(path: &Path, what: &str) -> StoreError {
     StoreError::Corrupt { what }
 }
 
-fn encode(store: u128, serial: u64, contents: &SegmentContents) -> Vec<u8> {
-    let (mut table, mut blocks) = (Vec::new(), Vec::new());
+fn encode(store: u128, serial: u64, seed: u32, contents: &SegmentContents) -> (SegmentTable, Vec<u8>) {
+    let mut blocks = Vec::new();
+    let mut shards: Vec<_> = contents.shards.iter().collect();
+    shards.sort_unstable_by_key(|(shard, _)| **shard);
+    let mut shards: Vec<ShardTable> = shards
+        .into_iter()
+        .map(|(shard, found)| {
+            let runs = EntryList { last: found.last, ..encode_list(&found.runs, &mut blocks) };
+            ShardTable { shard: *shard, runs, ends: encode_list(&found.ends.all(), &mut blocks) }
+        })
+        .collect();
+    let mut table = Vec::new();
     table.u128(store);
     Encoder::u64(&mut table, serial);
+    table.u32(seed);
     Encoder::u64(&mut table, contents.keep_until.0);
+    Encoder::u64(&mut table, contents.ended.0);
     table.varint(contents.times.len() as u64);
     for (time, offset) in &contents.times {
         Encoder::u64(&mut table, time.0);
         table.u32(*offset);
     }
-    table.varint(contents.shards.len() as u64);
-    for (shard, found) in &contents.shards {
-        encode_shard(*shard, found, &mut table, &mut blocks);
+    table.varint(shards.len() as u64);
+    for found in &shards {
+        table.u32(found.shard.stream.0);
+        table.u32(found.shard.partition.0);
+        for list in [&found.runs, &found.ends] {
+            table.u32(list.len);
+            Encoder::u64(&mut table, list.first.0);
+            Encoder::u64(&mut table, list.last.0);
+        }
     }
     let mut bytes = Vec::with_capacity(HEAD_BYTES + table.len() + blocks.len());
     bytes.extend_from_slice(MAGIC);
@@ -254,97 +369,102 @@ fn encode(store: u128, serial: u64, contents: &SegmentContents) -> Vec<u8> {
     bytes.u32(u32::try_from(table.len()).expect("a table is far smaller than its segment"));
     bytes.u32(crc32fast::hash(&table));
     bytes.extend_from_slice(&table);
+    let blocks_at = bytes.len() as u64;
     bytes.extend_from_slice(&blocks);
-    bytes
+    for found in &mut shards {
+        found.runs.offset += blocks_at;
+        found.ends.offset += blocks_at;
+    }
+    let (keep_until, ended) = (contents.keep_until, contents.ended);
+    let times = contents.times.clone();
+    (SegmentTable { serial, seed, keep_until, ended, times, shards }, bytes)
 }
 
-fn encode_shard(shard: Shard, found: &ShardContents, table: &mut Vec<u8>, blocks: &mut Vec<u8>) {
-    table.u32(shard.stream.0);
-    table.u32(shard.partition.0);
-    Encoder::u64(table, found.last.0);
-    table.varint(found.places.len() as u64);
-    for (id, offset) in &found.places {
-        Encoder::u64(table, id.0);
-        table.u32(*offset);
-    }
-    Encoder::u64(table, blocks.len() as u64);
-    table.varint(found.ends.len() as u64);
-    Encoder::u64(table, found.ends.last().map_or(0, |end| end.id.0));
-    for block in found.ends.chunks(BLOCK_ENDS) {
-        Encoder::u64(table, block[0].id.0);
+/// Appends the blocks of a list; its offset counts from the first block of all.
+fn encode_list(entries: &[Entry], blocks: &mut Vec<u8>) -> EntryList {
+    let offset = blocks.len() as u64;
+    for block in entries.chunks(BLOCK_ENTRIES) {
         let start = blocks.len();
-        for end in block {
-            Encoder::u64(blocks, end.id.0);
-            blocks.u32(end.frame);
-            blocks.u32(end.at);
+        for entry in block {
+            Encoder::u64(blocks, entry.id.0);
+            blocks.u32(entry.frame);
+            blocks.u32(entry.at);
         }
         let sum = crc32fast::hash(&blocks[start..]);
         blocks.u32(sum);
     }
+    let len = u32::try_from(entries.len()).expect("a segment is at most 1 GiB");
+    let id = |entry: Option<&Entry>| entry.map_or(EventId(0), |entry| entry.id);
+    EntryList { offset, len, first: id(entries.first()), last: id(entries.last()) }
 }
-
-type Table = (SegmentContents, HashMap<Shard, Blocks>);
 
 fn decode(
     mut from: Decoder,
     store: u128,
     serial: u64,
     blocks_at: u64,
-) -> std::result::Result<Table, Malformed> {
+) -> std::result::Result<SegmentTable, Malformed> {
     if from.u128()? != store || from.u64()? != serial {
         return Err(Malformed);
     }
-    let mut contents = SegmentContents { keep_until: Timestamp(from.u64()?), ..SegmentContents::default() };
+    let (seed, keep_until, ended) = (from.u32()?, Timestamp(from.u64()?), Timestamp(from.u64()?));
+    let (mut times, mut shards) = (Vec::new(), Vec::new());
     for _ in 0..from.len()? {
-        contents.times.push((Timestamp(from.u64()?), from.u32()?));
+        times.push((Timestamp(from.u64()?), from.u32()?));
     }
-    let mut all_blocks = HashMap::new();
+    let mut offset = blocks_at;
+    let mut list = |from: &mut Decoder| {
+        let (len, first, last) = (from.u32()?, EventId(from.u64()?), EventId(from.u64()?));
+        let list = EntryList { offset, len, first, last };
+        offset += list.file_bytes();
+        Ok(list)
+    };
     for _ in 0..from.len()? {
         let shard = Shard { stream: StreamId(from.u32()?), partition: Partition(from.u32()?) };
-        let mut found = ShardContents { last: EventId(from.u64()?), ..ShardContents::default() };
-        for _ in 0..from.len()? {
-            found.places.push((EventId(from.u64()?), from.u32()?));
-        }
-        let (offset, count, last) = (from.u64()?, from.len()?, EventId(from.u64()?));
-        let firsts: std::result::Result<Vec<_>, _> =
-            (0..count.div_ceil(BLOCK_ENDS)).map(|_| from.u64().map(EventId)).collect();
-        if count > 0 {
-            let blocks = Blocks { offset: blocks_at + offset, count, last, firsts: firsts? };
-            all_blocks.insert(shard, blocks);
-        }
-        contents.shards.insert(shard, found);
+        shards.push(ShardTable { shard, runs: list(&mut from)?, ends: list(&mut from)? });
     }
     from.finish()?;
-    Ok((contents, all_blocks))
+    Ok(SegmentTable { serial, seed, keep_until, ended, times, shards })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::file::disk::RealDisk;
+    use crate::file::state::contents::{FrameContents, Run};
 
     #[test]
     fn contents_read_back_from_their_footer() {
         let folder = tempfile::tempdir().unwrap();
         let footers = Footers::open(Arc::new(RealDisk), folder.path(), 9).unwrap();
-        let shard = Shard { stream: StreamId(1), partition: Partition(2) };
-        let ends =
-            (1..=600).map(|id| EndPlace { id: EventId(id * 3), frame: 5, at: u32::try_from(id).unwrap() });
-        let found =
-            ShardContents { places: vec![(EventId(1), 4096)], last: EventId(1800), ends: ends.collect() };
-        let contents = SegmentContents {
-            shards: [(shard, found)].into_iter().collect(),
-            times: vec![(Timestamp(7), 4096)],
-            keep_until: Timestamp(99),
-        };
-        footers.write(3, &contents).unwrap();
-        let footer = footers.get(3).unwrap();
-        assert_eq!(footer.summary(), contents.summary());
-        assert_eq!(footer.job_end(shard, EventId(1500)).unwrap().map(|end| end.at), Some(500));
-        assert_eq!(footer.job_end(shard, EventId(1501)).unwrap(), None);
-        let ids: Vec<u64> =
-            footer.job_ends(shard, EventId(760), 3).unwrap().iter().map(|end| end.id.0).collect();
-        assert_eq!(ids, [762, 765, 768]);
+        let shard = |partition| Shard { stream: StreamId(1), partition: Partition(partition) };
+        let mut contents = SegmentContents::default();
+        for frame in 1..=600u32 {
+            let id = |id: u32| EventId(u64::from(id));
+            let run = Run { shard: shard(2), first: id(frame * 3), last: id(frame * 3 + 1), at: frame };
+            let other = Run { shard: shard(frame), first: id(1), last: id(1), at: 0 };
+            let ends = vec![(shard(2), id(frame * 3), frame)];
+            let keep_until = Timestamp(99);
+            let added = FrameContents { runs: vec![run, other], ends, keep_until };
+            contents.add(4096 + frame * 512, Timestamp(7), &added);
+        }
+        contents.shards.get_mut(&shard(2)).unwrap().runs.retain(|run| run.id.0 > 1);
+        let written = footers.write(3, 5, &contents).unwrap();
+        let table = footers.table(3).unwrap();
+        assert_eq!(table, written);
+        assert!(footers.agrees(3, &contents).unwrap());
+        assert_eq!((table.seed, table.keep_until, table.shards.len()), (5, Timestamp(99), 600));
+        let end = |id| footers.job_end(&table, shard(2), EventId(id)).unwrap().map(|end| end.at);
+        assert_eq!((end(1500), end(1501), end(1_800_000)), (Some(500), None, None));
+        let ends = footers.job_ends(&table, shard(2), EventId(760), 3).unwrap();
+        assert_eq!(ends.iter().map(|end| end.id.0).collect::<Vec<_>>(), [762, 765, 768]);
+        let run = |id| footers.runs(&table, shard(2), EventId(id)).unwrap()[0].at;
+        assert_eq!((run(1500), run(1501), run(1502), run(4)), (500, 500, 500, 1));
+        assert!(footers.runs(&table, shard(2), EventId(3 * 256 + 1)).unwrap().len() > 1, "with its neighbour");
+        let at = footers.runs_at(&table, shard(2), 4096 + 400 * 512).unwrap();
+        assert_eq!(at[0].at, 400);
         assert_eq!(footers.serials().unwrap(), [3]);
+        contents.shards.get_mut(&shard(9)).unwrap().last = EventId(2);
+        assert!(!footers.agrees(3, &contents).unwrap());
     }
 }

@@ -4,22 +4,17 @@
 use hashbrown::HashMap;
 use laneway_core::store::Read;
 use laneway_core::store::ReadFrom;
-use laneway_core::{EventId, Mode, Seat, Shard};
+use laneway_core::{EventId, Seat, Shard};
 use parking_lot::RwLock;
 
 /// A shard as far as it is durable.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PublishedShard {
     pub(crate) head: EventId,
+    /// Events up to here are trimmed or kept aside: a look at the state tells which.
     pub(crate) trimmed: EventId,
-    /// A page of it is its events and nothing else: a queue that never had a delayed event.
+    /// A page of it is its events and nothing else: a queue in which no draft waits for its time.
     pub(crate) plain: bool,
-}
-
-impl PublishedShard {
-    pub(crate) fn new(head: EventId, trimmed: EventId, mode: Mode, scheduled: u64) -> Self {
-        Self { head, trimmed, plain: mode == Mode::Queue && scheduled == 0 }
-    }
 }
 
 /// All shards, and the request numbers of their seats.

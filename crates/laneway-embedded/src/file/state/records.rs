@@ -95,11 +95,12 @@ impl Records {
         true
     }
 
-    /// An event; consecutive ones of a shard share a record. Answers whether it began a new one.
-    pub(crate) fn event(&mut self, out: &mut Vec<u8>, shard: Shard, event: &Event) -> bool {
+    /// An event; consecutive ones of a shard share a record. Answers where a new one began in the buffer.
+    pub(crate) fn event(&mut self, out: &mut Vec<u8>, shard: Shard, event: &Event) -> Option<usize> {
+        let start = out.len();
         let began = self.join(out, Tag::Events, shard);
         codec::event::encode(event, out);
-        began
+        began.then_some(start)
     }
 
     pub(crate) fn advance(&mut self, out: &mut Vec<u8>, seat: Seat, head: &SeatHead, passed: &Passed) {
@@ -238,13 +239,28 @@ pub(crate) struct EventsSection {
 }
 
 impl EventsSection {
-    /// Ids of the events and what makes them jobs, without decoding the rest.
-    pub(crate) fn marks(self) -> impl Iterator<Item = Result<(EventId, Option<JobMark>), Malformed>> {
-        let mut from = self.events;
-        std::iter::from_fn(move || (!from.is_empty()).then(|| codec::event::decode_mark(&mut from)))
+    /// Id of the next event and what makes it a job, without decoding the rest.
+    pub(crate) fn next_mark(&mut self) -> Result<Option<(EventId, Option<JobMark>)>, Malformed> {
+        if self.events.is_empty() {
+            return Ok(None);
+        }
+        codec::event::decode_mark(&mut self.events).map(Some)
     }
 
-    /// The events one after the other.
+    /// The next event. It owns its bytes: one that waits must not keep alive the block it was read with.
+    pub(crate) fn next_event(&mut self) -> Result<Option<Event>, Malformed> {
+        if self.events.is_empty() {
+            return Ok(None);
+        }
+        codec::event::decode(&mut self.events).map(|event| Some(event.detached()))
+    }
+
+    /// Ids of the events and what makes them jobs, without decoding the rest.
+    pub(crate) fn marks(mut self) -> impl Iterator<Item = Result<(EventId, Option<JobMark>), Malformed>> {
+        std::iter::from_fn(move || self.next_mark().transpose())
+    }
+
+    /// The events one after the other, as slices of the frame.
     pub(crate) fn events(self) -> impl Iterator<Item = Result<Event, Malformed>> {
         let mut from = self.events;
         std::iter::from_fn(move || (!from.is_empty()).then(|| codec::event::decode(&mut from)))
@@ -264,7 +280,7 @@ impl RecordReader {
 
     /// Tag, offset and range of the content of the next record; `None` at the end.
     fn next_raw(&mut self) -> Result<Option<(usize, Tag, Range<usize>)>, Malformed> {
-        if self.at == self.body.len() {
+        if self.at >= self.body.len() {
             return Ok(None);
         }
         let start = self.at;
@@ -286,16 +302,13 @@ impl RecordReader {
         decode(tag, &self.body, content).map(|record| Some((at, record)))
     }
 
-    /// The next run of events of one shard; everything else is passed over.
-    pub(crate) fn next_events(&mut self, shard: Shard) -> Result<Option<EventsSection>, Malformed> {
-        let wanted = shard_bytes(shard);
-        while let Some((_, tag, content)) = self.next_raw()? {
-            if tag == Tag::Events && self.body[content.clone()].starts_with(&wanted) {
-                let events = Decoder::new(self.body.slice(content.start + wanted.len()..content.end));
-                return Ok(Some(EventsSection { shard, events }));
-            }
+    /// The record of events of this shard that begins at this offset.
+    pub(crate) fn events_at(body: &Bytes, at: usize, shard: Shard) -> Result<EventsSection, Malformed> {
+        let mut reader = Self { body: body.clone(), at };
+        match reader.next()? {
+            Some((_, Record::Events(section))) if section.shard == shard => Ok(section),
+            _ => Err(Malformed),
         }
-        Ok(None)
     }
 
     /// The end of a job that begins at this offset.

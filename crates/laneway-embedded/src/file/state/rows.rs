@@ -2,6 +2,9 @@
 //!
 //! `dirty` holds changes since the last checkpoint began, `frozen` those that a running checkpoint is writing,
 //! and below them lies the index as of the last finished one. A removal is kept as `None` until it is written.
+//!
+//! Tables that are used as queues are read at the front again and again, over all that was removed there. Such stretches
+//! without a living row are remembered and passed over at once (`empty_ranges`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -9,10 +12,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_core::Result;
+use parking_lot::Mutex;
 
-use crate::file::index::{Snapshot, prefix_end};
+use super::empty_ranges::EmptyRanges;
+use super::fetched::{IndexReader, PageKey};
+use crate::file::index::{IndexTable, Snapshot, prefix_end};
 
 type Layer = BTreeMap<Vec<u8>, Option<Bytes>>;
+
+/// Most rows of the index that a scan reads at a time.
+const PAGE_MAX: usize = 256;
+/// A scan that passed over this many removed rows remembers where they were.
+const REMOVED_MIN: usize = 16;
 
 /// The changes since a checkpoint began.
 #[derive(Debug, Default)]
@@ -28,6 +39,7 @@ pub(crate) struct Rows {
     dirty: RowChanges,
     frozen: Arc<RowChanges>,
     index: Option<Arc<Snapshot>>,
+    empty: Mutex<EmptyRanges>,
 }
 
 impl Rows {
@@ -44,6 +56,7 @@ impl Rows {
     }
 
     pub(crate) fn put(&mut self, key: &[u8], value: Bytes) {
+        self.empty.get_mut().fill(key);
         self.set(key, Some(value));
     }
 
@@ -68,89 +81,139 @@ impl Rows {
         self.dirty.forgotten.push(prefix.to_vec());
     }
 
-    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+    pub(super) fn get(&self, key: &[u8], reader: &impl IndexReader) -> Result<Option<Bytes>> {
         for layer in [&self.dirty.rows, &self.frozen.rows] {
             if let Some(found) = layer.get(key) {
                 return Ok(found.clone());
             }
         }
-        self.index.as_ref().map_or(Ok(None), |index| index.row(key))
+        self.index.as_ref().map_or(Ok(None), |index| reader.value(index, IndexTable::Rows, key))
     }
 
     /// Rows that begin with `prefix` and lie after `after`, ascending, whole keys. Stops as soon as it has
-    /// enough: a scan for the first row costs no more than a get.
-    pub(crate) fn scan(
+    /// enough: a scan for the first row costs no more than a get, whatever was removed before it.
+    pub(super) fn scan(
         &self,
         prefix: &[u8],
         after: Option<&[u8]>,
         limit: usize,
+        reader: &impl IndexReader,
     ) -> Result<Vec<(Bytes, Bytes)>> {
         let end = prefix_end(prefix);
-        let after = after.filter(|after| *after >= prefix);
-        let start = after.map_or(Bound::Included(prefix), Bound::Excluded);
-        let until = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        if end.as_deref().is_some_and(|end| after.is_some_and(|after| after >= end)) {
+        // The first key that is looked at; behind `after` that is the same with a zero byte.
+        let first = match after.filter(|after| *after >= prefix) {
+            Some(after) => [after, &[0]].concat(),
+            None => prefix.to_vec(),
+        };
+        let start = self.empty.lock().end_of(&first).unwrap_or_else(|| first.clone());
+        if end.as_deref().is_some_and(|end| &start[..] >= end) {
             return Ok(Vec::new());
         }
-        let mut dirty = self.dirty.rows.range::<[u8], _>((start, until)).peekable();
-        let mut frozen = self.frozen.rows.range::<[u8], _>((start, until)).peekable();
-        let mut index = IndexRows::new(self.index.as_deref(), start, end.as_deref(), limit);
-        let mut found = Vec::new();
+        let mut merge = Merge::new(self, &start, end.as_deref(), limit, reader);
+        let (mut found, mut removed) = (Vec::new(), 0);
         while found.len() < limit {
-            let below = index.peek()?.map(|(key, _)| key.clone());
-            let heads = [
-                dirty.peek().map(|(key, _)| &key[..]),
-                frozen.peek().map(|(key, _)| &key[..]),
-                below.as_deref(),
-            ];
-            let Some(key) = heads.into_iter().flatten().min().map(Bytes::copy_from_slice) else { break };
-            // The newest layer that has the key decides; the others step past it.
-            let mut value = None;
-            if below.as_deref() == Some(&key[..]) {
-                value = index.next()?;
-            }
-            for layer in [&mut frozen, &mut dirty] {
-                if let Some((_, changed)) = layer.next_if(|(found, _)| found[..] == key[..]) {
-                    value.clone_from(changed);
+            match merge.next()? {
+                Some((key, Some(value))) => {
+                    if found.is_empty() {
+                        self.note_removed(removed, &first, &key);
+                    }
+                    found.push((key, value));
+                }
+                Some((_, None)) => removed += usize::from(found.is_empty()),
+                None => {
+                    if let (true, Some(end)) = (found.is_empty(), &end) {
+                        self.note_removed(removed, &first, end);
+                    }
+                    break;
                 }
             }
-            found.extend(value.map(|value| (key, value)));
         }
         Ok(found)
+    }
+
+    fn note_removed(&self, removed: usize, from: &[u8], to: &[u8]) {
+        if removed >= REMOVED_MIN {
+            self.empty.lock().add(from, to);
+        }
+    }
+}
+
+/// All layers side by side.
+struct Merge<'a, R> {
+    dirty: std::iter::Peekable<std::collections::btree_map::Range<'a, Vec<u8>, Option<Bytes>>>,
+    frozen: std::iter::Peekable<std::collections::btree_map::Range<'a, Vec<u8>, Option<Bytes>>>,
+    index: IndexRows<'a, R>,
+}
+
+impl<'a, R: IndexReader> Merge<'a, R> {
+    fn new(rows: &'a Rows, start: &[u8], end: Option<&'a [u8]>, limit: usize, reader: &'a R) -> Self {
+        let bounds = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
+        Self {
+            dirty: rows.dirty.rows.range::<[u8], _>(bounds).peekable(),
+            frozen: rows.frozen.rows.range::<[u8], _>(bounds).peekable(),
+            index: IndexRows {
+                index: rows.index.as_ref(),
+                reader,
+                next: Bound::Included(start.to_vec()),
+                end,
+                page: VecDeque::new(),
+                page_len: limit.clamp(1, PAGE_MAX),
+            },
+        }
+    }
+
+    /// The next key, and what the newest layer that has it says.
+    fn next(&mut self) -> Result<Option<(Bytes, Option<Bytes>)>> {
+        let below = self.index.peek()?.map(|(key, _)| key.clone());
+        let heads = [
+            self.dirty.peek().map(|(key, _)| &key[..]),
+            self.frozen.peek().map(|(key, _)| &key[..]),
+            below.as_deref(),
+        ];
+        let Some(key) = heads.into_iter().flatten().min().map(Bytes::copy_from_slice) else { return Ok(None) };
+        let mut value = None;
+        if below.as_deref() == Some(&key[..]) {
+            value = self.index.next()?;
+        }
+        for layer in [&mut self.frozen, &mut self.dirty] {
+            if let Some((_, changed)) = layer.next_if(|(found, _)| found[..] == key[..]) {
+                value.clone_from(changed);
+            }
+        }
+        Ok(Some((key, value)))
     }
 }
 
 /// The index part of a scan, a page at a time.
-struct IndexRows<'a> {
-    index: Option<&'a Snapshot>,
+struct IndexRows<'a, R> {
+    index: Option<&'a Arc<Snapshot>>,
+    reader: &'a R,
     next: Bound<Vec<u8>>,
     end: Option<&'a [u8]>,
     page: VecDeque<(Bytes, Bytes)>,
+    /// Twice as many every next time: mostly the first page has what is wanted.
     page_len: usize,
 }
 
-impl<'a> IndexRows<'a> {
-    fn new(index: Option<&'a Snapshot>, start: Bound<&[u8]>, end: Option<&'a [u8]>, limit: usize) -> Self {
-        Self {
-            index,
-            next: start.map(<[u8]>::to_vec),
-            end,
-            page: VecDeque::new(),
-            page_len: limit.clamp(1, 256),
-        }
-    }
-
+impl<R: IndexReader> IndexRows<'_, R> {
     fn peek(&mut self) -> Result<Option<&(Bytes, Bytes)>> {
         if self.page.is_empty()
             && let Some(index) = self.index
         {
-            self.page = index.rows(self.next.as_ref().map(Vec::as_slice), self.end, self.page_len)?.into();
+            let key = PageKey {
+                table: IndexTable::Rows,
+                start: self.next.clone(),
+                end: self.end.map(<[u8]>::to_vec),
+                len: self.page_len,
+            };
+            self.page = self.reader.page(index, key)?.into();
             match self.page.back() {
                 Some((last, _)) if self.page.len() == self.page_len => {
-                    self.next = Bound::Excluded(last.to_vec())
+                    self.next = Bound::Excluded(last.to_vec());
                 }
                 _ => self.index = None,
             }
+            self.page_len = (2 * self.page_len).min(PAGE_MAX);
         }
         Ok(self.page.front())
     }
@@ -158,5 +221,63 @@ impl<'a> IndexRows<'a> {
     fn next(&mut self) -> Result<Option<Bytes>> {
         self.peek()?;
         Ok(self.page.pop_front().map(|(_, value)| value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::fetched::Directly;
+    use super::*;
+
+    #[test]
+    fn first_row_of_a_queue_is_found_without_a_look_at_what_was_removed() {
+        let mut rows = Rows::default();
+        let key = |number: u32| number.to_be_bytes();
+        let first = |rows: &Rows| rows.scan(&[0], None, 1, &Directly).unwrap().pop().map(|(key, _)| key);
+        (0..1_000).for_each(|number| rows.put(&key(number), Bytes::new()));
+        for number in 0..1_000 {
+            assert_eq!(first(&rows).as_deref(), Some(&key(number)[..]));
+            rows.delete(&key(number));
+            let start = rows.empty.lock().end_of(&[0]).unwrap_or_else(|| vec![0]);
+            let passed = rows.dirty.rows.range(start..).take_while(|(_, value)| value.is_none()).count();
+            assert!(passed <= REMOVED_MIN + 1, "{passed} removed rows are passed over again");
+        }
+        assert_eq!(first(&rows), None);
+    }
+
+    proptest! {
+        #[test]
+        fn scans_answer_what_a_plain_map_does(
+            steps in proptest::collection::vec((0u8..3, 0u8..60, 0u8..8), 1..400),
+        ) {
+            let (mut rows, mut plain) = (Rows::default(), BTreeMap::new());
+            for (step, number, limit) in steps {
+                let key = [number / 20, number];
+                match step {
+                    0 => {
+                        rows.put(&key, Bytes::copy_from_slice(&[number]));
+                        plain.insert(key, number);
+                    }
+                    1 => {
+                        // Whole stretches go, as from a queue.
+                        for gone in 0..number {
+                            rows.delete(&[gone / 20, gone]);
+                            plain.remove(&[gone / 20, gone]);
+                        }
+                    }
+                    _ => {
+                        let prefix = &key[..1];
+                        let after = limit.is_multiple_of(2).then_some(&key[..]);
+                        let found = rows.scan(prefix, after, limit.into(), &Directly).unwrap();
+                        let wanted = plain.keys().filter(|found| found[0] == key[0]);
+                        let wanted = wanted.filter(|found| after.is_none_or(|after| &found[..] > after));
+                        let wanted: Vec<_> = wanted.take(limit.into()).map(|key| key.to_vec()).collect();
+                        prop_assert_eq!(found.into_iter().map(|(key, _)| key.to_vec()).collect::<Vec<_>>(), wanted);
+                    }
+                }
+            }
+        }
     }
 }

@@ -1,4 +1,7 @@
 //! The state as the rules see it: every change is written into the group's frame and applied at once.
+//!
+//! A call that changes something sees [`FileState`] itself and may read a few small rows of the index under the lock. A
+//! call that only looks sees [`Seen`], which reads no file at all.
 
 use std::sync::Arc;
 
@@ -8,20 +11,258 @@ use laneway_core::{
     Timestamp, Topic,
 };
 
+use super::archive::{Reach, in_memory};
+use super::contents::Run;
+use super::fetched::{Directly, Fetched, IndexReader, Wanted};
 use super::file_state::FileState;
-use super::find;
-use crate::machine::{SeatHead, SeatState, State, StoredEnd, Table, Tail};
+use super::tails::parse_shard;
+use crate::machine::codec::keys::{self, Single};
+use crate::machine::codec::{Numbered, Stored};
+use crate::machine::kept::{KeptEvent, KeptRange};
+use crate::machine::{SeatHead, SeatState, State, StoredEnd, Table, Tail, View, expiry};
+
+/// The state together with what was read from files for one call that changes nothing.
+pub(crate) struct Seen<'a> {
+    pub(crate) state: &'a FileState,
+    pub(crate) fetched: &'a Fetched,
+}
+
+/// How many rows of a version before are read at a time.
+const NOTED_AT_ONCE: usize = 64;
+
+fn row_key(table: Table, key: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(key.len() + 1);
+    bytes.push(table as u8);
+    bytes.extend_from_slice(key);
+    bytes
+}
 
 impl FileState {
-    fn row_key(table: Table, key: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(key.len() + 1);
-        bytes.push(table as u8);
-        bytes.extend_from_slice(key);
-        bytes
+    /// Rows of all tables after a key, whole keys.
+    pub(crate) fn all_rows(&self, after: Option<&[u8]>, limit: usize) -> Result<Vec<(Bytes, Bytes)>> {
+        self.rows.scan(&[], after, limit, &Directly)
+    }
+
+    /// Notes when rows may go that a version before has written without. The notes follow from the rows, so they are in
+    /// no frame: should the next checkpoint not come, the next start makes them again.
+    pub(crate) fn note_expiries(&mut self) -> Result<()> {
+        let noted = row_key(Table::Store, &Single::ExpiryNoted.key());
+        if self.rows.get(&noted, &Directly)?.is_some() {
+            return Ok(());
+        }
+        for table in expiry::TABLES {
+            let mut after = None;
+            loop {
+                let page = self.rows.scan(&[table as u8], after.as_deref(), NOTED_AT_ONCE, &Directly)?;
+                let Some((last, _)) = page.last() else { break };
+                after = Some(last.clone());
+                for (key, row) in page {
+                    if let Some(time) = expiry::time_of(table, row)? {
+                        let note = keys::expiry(table, &key[1..], time);
+                        self.rows.put(&row_key(Table::Expiry, &note), Bytes::new());
+                    }
+                }
+            }
+        }
+        self.rows.put(&noted, Numbered(1).to_row().into());
+        Ok(())
+    }
+
+    /// Takes up what is kept aside of shards, after a load.
+    pub(crate) fn load_kept(&mut self) -> Result<()> {
+        let prefix = Single::Kept.key();
+        let mut after = None;
+        loop {
+            let page = self.find_rows(&Directly, Table::Store, &prefix, after.as_deref(), NOTED_AT_ONCE)?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = Some(last.clone());
+            for (key, row) in page {
+                self.note_kept(&key, &row);
+            }
+        }
+    }
+
+    fn note_kept(&mut self, key: &[u8], row: &[u8]) {
+        if let Some((single, shard)) = key.split_first()
+            && *single == Single::Kept as u8
+            && let Some(shard) = parse_shard(shard)
+            && let Ok(range) = KeptRange::from_row(Bytes::copy_from_slice(row))
+        {
+            self.kept.insert(shard, range);
+            self.group.reshaped.push(shard);
+        }
+    }
+
+    /// The first event that is kept aside, not trimmed, and of this time or later. They are older than all in the log.
+    fn first_kept_since(
+        &self,
+        reader: &impl IndexReader,
+        shard: Shard,
+        trimmed: EventId,
+        time: Timestamp,
+    ) -> Result<Option<EventId>> {
+        let (through, mut after) = (self.kept_of(shard).events, trimmed);
+        while after < through {
+            let row = keys::shard_number(shard, after.0);
+            let rows =
+                self.find_rows(reader, Table::KeptEvent, &keys::shard(shard), Some(&row), NOTED_AT_ONCE)?;
+            let Some((last, _)) = rows.last() else { break };
+            after = EventId(keys::last_number(last)?);
+            for (_, row) in rows {
+                let KeptEvent(event) = KeptEvent::from_row(row)?;
+                if event.time >= time {
+                    return Ok(Some(event.id));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// An event that is kept aside.
+    fn kept_event(&self, reader: &impl IndexReader, shard: Shard, id: EventId) -> Result<Option<Event>> {
+        let row = self.rows.get(&row_key(Table::KeptEvent, &keys::shard_number(shard, id.0)), reader)?;
+        Ok(row.map(KeptEvent::from_row).transpose()?.map(|kept| kept.0))
+    }
+
+    /// Whether no draft of a shard waits for its time. An index that cannot be read is found by whoever needs it.
+    pub(super) fn has_no_schedule(&self, shard: Shard) -> bool {
+        let first = self.find_rows(&Directly, Table::ScheduleDue, &keys::shard(shard), None, 1);
+        first.is_ok_and(|rows| rows.is_empty())
+    }
+
+    fn find_event(
+        &self,
+        fetched: &Fetched,
+        reader: &impl IndexReader,
+        shard: Shard,
+        id: EventId,
+    ) -> Result<Option<Event>> {
+        if self.shards.get(&shard).is_none_or(|info| id <= info.trimmed || id > info.head) {
+            return Ok(None);
+        }
+        if id <= self.kept_of(shard).events {
+            return self.kept_event(reader, shard, id);
+        }
+        if let Some(event) = fetched.events.get(&(shard, id)) {
+            return Ok(event.clone());
+        }
+        let found = in_memory(self.archive().event(shard, id, Reach::Memory))?;
+        found.ok_or_else(|| fetched.miss(Wanted::Event(shard, id)))
+    }
+
+    fn find_job_mark(
+        &self,
+        fetched: &Fetched,
+        reader: &impl IndexReader,
+        shard: Shard,
+        id: EventId,
+    ) -> Result<Option<JobMark>> {
+        if let Some((known, jobs)) = &fetched.jobs
+            && *known == shard
+            && let Ok(at) = jobs.binary_search_by_key(&id, |(id, _)| *id)
+        {
+            // It was looked up before: a trim may have come since, or long ago without its bytes having gone.
+            let is_there = self.shards.get(&shard).is_some_and(|info| id > info.trimmed);
+            return Ok(is_there.then_some(jobs[at].1));
+        }
+        Ok(self.find_event(fetched, reader, shard, id)?.and_then(|event| event.job))
+    }
+
+    fn find_first_since(
+        &self,
+        fetched: &Fetched,
+        reader: &impl IndexReader,
+        shard: Shard,
+        time: Timestamp,
+    ) -> Result<Option<EventId>> {
+        let Some(info) = self.shards.get(&shard) else { return Ok(None) };
+        // Nothing of an idle shard is young enough.
+        if info.time < time || info.trimmed >= info.head {
+            return Ok(None);
+        }
+        if let Some(kept) = self.first_kept_since(reader, shard, info.trimmed, time)? {
+            return Ok(Some(kept));
+        }
+        let durable = self.published.head(shard).unwrap_or(info.trimmed);
+        let since = match fetched.since(shard, time) {
+            Some(since) => since,
+            None => {
+                let (trimmed, head) = (info.trimmed, durable);
+                return Err(fetched.miss(Wanted::Since { shard, time, trimmed, head }));
+            }
+        };
+        // Events that came after the look are the newest of all.
+        let newer = (info.head > since.head).then(|| since.head.next());
+        Ok(since.first.or(newer).map(|first| first.max(info.trimmed.next())))
+    }
+
+    fn find_job_end(
+        &self,
+        fetched: &Fetched,
+        reader: &impl IndexReader,
+        shard: Shard,
+        id: EventId,
+    ) -> Result<Option<StoredEnd>> {
+        if self.kept_of(shard).may_have_end(id)
+            && let Some(row) =
+                self.rows.get(&row_key(Table::KeptEnd, &keys::shard_number(shard, id.0)), reader)?
+        {
+            return StoredEnd::from_row(row).map(Some);
+        }
+        if let Some((_, stored)) = self.fresh_ends().find(|(found, end)| *found == shard && end.end.id == id) {
+            return Ok(Some(stored.clone()));
+        }
+        if let Some(end) = in_memory(self.archive().job_end(shard, id, Reach::Memory))? {
+            return Ok(end);
+        }
+        match fetched.end(shard, id, self.archive().directory().version()) {
+            Some(end) => Ok(end.cloned()),
+            None => Err(fetched.miss(Wanted::JobEnd(shard, id))),
+        }
+    }
+
+    fn find_job_ends(
+        &self,
+        fetched: &Fetched,
+        reader: &impl IndexReader,
+        shard: Shard,
+        after: EventId,
+        limit: usize,
+    ) -> Result<Vec<StoredEnd>> {
+        let mut ends = match fetched.end_pages.get(&(shard, after, limit)) {
+            Some(ends) => ends.clone(),
+            None => return Err(fetched.miss(Wanted::JobEnds { shard, after, limit })),
+        };
+        if self.kept_of(shard).ends.1 > after {
+            let row = keys::shard_number(shard, after.0);
+            let rows = self.find_rows(reader, Table::KeptEnd, &keys::shard(shard), Some(&row), limit)?;
+            for (_, row) in rows {
+                ends.push(StoredEnd::from_row(row)?);
+            }
+        }
+        let fresh = self.fresh_ends().filter(|(found, stored)| *found == shard && stored.end.id > after);
+        ends.extend(fresh.map(|(_, stored)| stored.clone()));
+        ends.sort_by_key(|stored| stored.end.id);
+        ends.dedup_by_key(|stored| stored.end.id);
+        ends.truncate(limit);
+        Ok(ends)
+    }
+
+    fn find_rows(
+        &self,
+        reader: &impl IndexReader,
+        table: Table,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Bytes)>> {
+        let after = after.map(|after| row_key(table, after));
+        let rows = self.rows.scan(&row_key(table, prefix), after.as_deref(), limit, reader)?;
+        Ok(rows.into_iter().map(|(key, value)| (key.slice(1..), value)).collect())
     }
 }
 
-impl State for FileState {
+impl View for FileState {
     fn incarnation(&self) -> Incarnation {
         self.incarnation
     }
@@ -34,6 +275,138 @@ impl State for FileState {
         self.streams.values().collect()
     }
 
+    fn shard(&self, shard: Shard) -> Option<&ShardInfo> {
+        self.shards.get(&shard)
+    }
+
+    fn seat(&self, seat: Seat) -> Option<&SeatState> {
+        self.seats.get(&seat)
+    }
+
+    fn tail(&self, shard: Shard, key: &Key) -> Result<Option<Tail>> {
+        self.tails.get(shard, key, &Directly)
+    }
+
+    fn tails(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Key, Tail)>> {
+        self.tails.list(shard, after, limit, &Directly)
+    }
+
+    fn old_tails(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Key, Tail)>> {
+        self.tails.list_old(shard, after, limit, &Directly)
+    }
+
+    fn has_old_tails(&self, shard: Shard, time: Timestamp) -> bool {
+        self.tails.has_stored(shard, time)
+    }
+
+    fn event(&self, shard: Shard, id: EventId) -> Result<Option<Event>> {
+        self.find_event(&self.fetched, &Directly, shard, id)
+    }
+
+    fn job_mark(&self, shard: Shard, id: EventId) -> Result<Option<JobMark>> {
+        self.find_job_mark(&self.fetched, &Directly, shard, id)
+    }
+
+    fn first_since(&self, shard: Shard, time: Timestamp) -> Result<Option<EventId>> {
+        self.find_first_since(&self.fetched, &Directly, shard, time)
+    }
+
+    fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>> {
+        self.find_job_end(&self.fetched, &Directly, shard, id)
+    }
+
+    fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>> {
+        self.find_job_ends(&self.fetched, &Directly, shard, after, limit)
+    }
+
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>> {
+        self.rows.get(&row_key(table, key), &Directly)
+    }
+
+    fn scan(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Bytes)>> {
+        self.find_rows(&Directly, table, prefix, after, limit)
+    }
+}
+
+impl View for Seen<'_> {
+    fn incarnation(&self) -> Incarnation {
+        self.state.incarnation
+    }
+
+    fn stream(&self, stream: StreamId) -> Option<&StreamInfo> {
+        self.state.streams.get(&stream)
+    }
+
+    fn streams(&self) -> Vec<&StreamInfo> {
+        self.state.streams.values().collect()
+    }
+
+    fn shard(&self, shard: Shard) -> Option<&ShardInfo> {
+        self.state.shards.get(&shard)
+    }
+
+    fn seat(&self, seat: Seat) -> Option<&SeatState> {
+        self.state.seats.get(&seat)
+    }
+
+    fn tail(&self, shard: Shard, key: &Key) -> Result<Option<Tail>> {
+        self.state.tails.get(shard, key, self.fetched)
+    }
+
+    fn tails(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Key, Tail)>> {
+        self.state.tails.list(shard, after, limit, self.fetched)
+    }
+
+    fn old_tails(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Key, Tail)>> {
+        self.state.tails.list_old(shard, after, limit, self.fetched)
+    }
+
+    fn has_old_tails(&self, shard: Shard, time: Timestamp) -> bool {
+        self.state.tails.has_stored(shard, time)
+    }
+
+    fn event(&self, shard: Shard, id: EventId) -> Result<Option<Event>> {
+        self.state.find_event(self.fetched, self.fetched, shard, id)
+    }
+
+    fn job_mark(&self, shard: Shard, id: EventId) -> Result<Option<JobMark>> {
+        self.state.find_job_mark(self.fetched, self.fetched, shard, id)
+    }
+
+    fn first_since(&self, shard: Shard, time: Timestamp) -> Result<Option<EventId>> {
+        self.state.find_first_since(self.fetched, self.fetched, shard, time)
+    }
+
+    fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>> {
+        self.state.find_job_end(self.fetched, self.fetched, shard, id)
+    }
+
+    fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>> {
+        self.state.find_job_ends(self.fetched, self.fetched, shard, after, limit)
+    }
+
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>> {
+        self.state.rows.get(&row_key(table, key), self.fetched)
+    }
+
+    fn scan(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Bytes)>> {
+        self.state.find_rows(self.fetched, table, prefix, after, limit)
+    }
+}
+
+impl State for FileState {
     fn put_stream(&mut self, stream: StreamInfo) {
         self.group.records.stream(self.group.frame.body_mut(), &stream);
         self.apply_stream(stream);
@@ -45,22 +418,10 @@ impl State for FileState {
         self.apply_remove_stream(stream);
     }
 
-    fn shard(&self, shard: Shard) -> Option<&ShardInfo> {
-        self.shards.get(&shard)
-    }
-
     fn put_shard(&mut self, shard: Shard, info: ShardInfo) {
         self.group.records.shard(self.group.frame.body_mut(), shard, &info);
         self.group.reshaped.push(shard);
         self.apply_shard(shard, info);
-    }
-
-    fn tail(&self, shard: Shard, key: &Key) -> Result<Option<Tail>> {
-        self.tails.get(shard, key)
-    }
-
-    fn tails(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Key, Tail)>> {
-        self.tails.list(shard, after, limit)
     }
 
     fn put_tail(&mut self, shard: Shard, key: &Key, tail: Tail) {
@@ -75,39 +436,16 @@ impl State for FileState {
 
     fn push(&mut self, shard: Shard, event: Event) {
         let group = &mut self.group;
-        if group.records.event(group.frame.body_mut(), shard, &event) {
-            group.contents.runs.push((shard, event.id, event.id));
+        let head = group.frame.body_mut().len() - group.frame.body_len();
+        if let Some(start) = group.records.event(group.frame.body_mut(), shard, &event) {
+            let at = u32::try_from(start - head).expect("frames are shorter than a segment");
+            group.contents.runs.push(Run { shard, first: event.id, last: event.id, at });
             group.topics.push(Topic::Shard(shard));
             self.changed.shards.insert(shard);
         } else if let Some(run) = group.contents.runs.last_mut() {
-            run.2 = event.id;
+            run.last = event.id;
         }
         self.apply_event(shard, &event);
-    }
-
-    fn event(&self, shard: Shard, id: EventId) -> Result<Option<Event>> {
-        let trimmed = self.shards.get(&shard).is_none_or(|info| id <= info.trimmed);
-        if trimmed { Ok(None) } else { find::event(self, shard, id) }
-    }
-
-    fn job_mark(&self, shard: Shard, id: EventId) -> Result<Option<JobMark>> {
-        if let Some((known, jobs)) = &self.known_jobs
-            && *known == shard
-            && let Ok(at) = jobs.binary_search_by_key(&id, |(id, _)| *id)
-        {
-            // It was looked up before: a trim may have come since, or long ago without its bytes having gone.
-            let is_there = self.shards.get(&shard).is_some_and(|info| id > info.trimmed);
-            return Ok(is_there.then_some(jobs[at].1));
-        }
-        Ok(self.event(shard, id)?.and_then(|event| event.job))
-    }
-
-    fn first_since(&self, shard: Shard, time: Timestamp) -> Result<Option<EventId>> {
-        find::first_since(self, shard, time)
-    }
-
-    fn seat(&self, seat: Seat) -> Option<&SeatState> {
-        self.seats.get(&seat)
     }
 
     fn put_seat(&mut self, seat: Seat, state: SeatState) {
@@ -142,50 +480,30 @@ impl State for FileState {
         Arc::get_mut(&mut group.ends).expect("only an open group gets ends").push((shard, end));
     }
 
-    fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>> {
-        match self.fresh_ends().find(|(found, stored)| *found == shard && stored.end.id == id) {
-            Some((_, stored)) => Ok(Some(stored.clone())),
-            None => find::job_end(self, shard, id),
-        }
-    }
-
-    fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>> {
-        let mut ends = find::job_ends(self, shard, after, limit)?;
-        let fresh = self.fresh_ends().filter(|(found, stored)| *found == shard && stored.end.id > after);
-        ends.extend(fresh.map(|(_, stored)| stored.clone()));
-        ends.sort_by_key(|stored| stored.end.id);
-        ends.truncate(limit);
-        Ok(ends)
-    }
-
-    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Bytes>> {
-        self.rows.get(&Self::row_key(table, key))
-    }
-
-    fn scan(
-        &self,
-        table: Table,
-        prefix: &[u8],
-        after: Option<&[u8]>,
-        limit: usize,
-    ) -> Result<Vec<(Bytes, Bytes)>> {
-        let after = after.map(|after| Self::row_key(table, after));
-        let rows = self.rows.scan(&Self::row_key(table, prefix), after.as_deref(), limit)?;
-        Ok(rows.into_iter().map(|(key, value)| (key.slice(1..), value)).collect())
-    }
-
     fn put(&mut self, table: Table, key: &[u8], value: &[u8]) {
+        if table == Table::Store {
+            self.note_kept(key, value);
+        }
+        if table == Table::Schedule
+            && let Some(shard) = parse_shard(key)
+            && self.scheduled.insert(shard)
+        {
+            self.group.reshaped.push(shard);
+        }
         self.group.records.put(self.group.frame.body_mut(), table, key, value);
-        self.rows.put(&Self::row_key(table, key), Bytes::copy_from_slice(value));
+        self.rows.put(&row_key(table, key), Bytes::copy_from_slice(value));
     }
 
     fn delete(&mut self, table: Table, key: &[u8]) {
+        if table == Table::Schedule {
+            self.group.unscheduled.extend(parse_shard(key));
+        }
         self.group.records.delete(self.group.frame.body_mut(), table, key);
-        self.rows.delete(&Self::row_key(table, key));
+        self.rows.delete(&row_key(table, key));
     }
 
     fn forget(&mut self, table: Table, prefix: &[u8]) {
         self.group.records.forget(self.group.frame.body_mut(), table, prefix);
-        self.rows.forget(&Self::row_key(table, prefix));
+        self.rows.forget(&row_key(table, prefix));
     }
 }

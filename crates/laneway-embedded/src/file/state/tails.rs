@@ -16,11 +16,15 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use hashbrown::{Equivalent, HashMap};
-use laneway_core::{Key, Partition, Result, Seq, Shard, StreamId};
+use laneway_core::{Key, Partition, Result, Seq, Shard, StreamId, Timestamp};
 
-use crate::file::index::{Snapshot, prefix_end};
+use super::fetched::{Directly, IndexReader, PageKey};
+use crate::file::index::{IndexTable, Snapshot, prefix_end};
 use crate::machine::Tail;
 use crate::machine::codec::{Decoder, Encoder, Malformed};
+
+/// Most tails of the index that a list reads at a time.
+const PAGE_MAX: usize = 1_024;
 
 /// A lane of a shard. Owns its bytes: a key sliced out of a request must not keep the request alive.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -83,6 +87,10 @@ struct Slot {
 }
 
 type Layer = HashMap<TailKey, Slot>;
+/// Lanes that changed, by shard.
+pub(crate) type ChangedLanes = HashMap<Shard, Vec<TailKey>>;
+/// So many lanes that changed lately are looked through for a list.
+const NEWER_LISTED: usize = 1_024;
 
 /// All tails.
 #[derive(Debug)]
@@ -90,7 +98,12 @@ pub(crate) struct Tails {
     live: Layer,
     old: Layer,
     /// Lanes that changed since the last checkpoint began.
-    changed: Vec<TailKey>,
+    changed: ChangedLanes,
+    /// Lanes that the checkpoint which is being written is about.
+    writing: Arc<ChangedLanes>,
+    /// When that checkpoint began, and the last one that was finished.
+    writing_since: Timestamp,
+    stored_at: Timestamp,
     /// Number of the interval between checkpoints, from 1: a slot that was only read has none.
     interval: u64,
     /// Lanes in `live` from which on it becomes `old`, at the next checkpoint.
@@ -107,7 +120,10 @@ impl Tails {
         Self {
             live: HashMap::new(),
             old: HashMap::new(),
-            changed: Vec::new(),
+            changed: HashMap::new(),
+            writing: Arc::default(),
+            writing_since: Timestamp(0),
+            stored_at: Timestamp(0),
             interval: 1,
             live_max: cache_len / 2,
             complete: true,
@@ -133,14 +149,14 @@ impl Tails {
         let (borrowed, changed) = (BorrowedKey { shard, key: key.as_ref() }, self.interval);
         if let Some((known, slot)) = self.live.get_key_value_mut(&borrowed) {
             if slot.changed != changed {
-                self.changed.push(known.clone());
+                self.changed.entry(shard).or_default().push(known.clone());
             }
             *slot = Slot { tail, changed };
             return;
         }
         let known = self.old.get_key_value(&borrowed).map(|(known, _)| known.clone());
         let owned = known.unwrap_or_else(|| TailKey::new(shard, key));
-        self.changed.push(owned.clone());
+        self.changed.entry(shard).or_default().push(owned.clone());
         self.live.insert(owned, Slot { tail, changed });
     }
 
@@ -154,10 +170,10 @@ impl Tails {
     }
 
     /// The tail of a lane, from the index if need be.
-    pub(crate) fn get(&self, shard: Shard, key: &Key) -> Result<Option<Tail>> {
+    pub(super) fn get(&self, shard: Shard, key: &Key, reader: &impl IndexReader) -> Result<Option<Tail>> {
         match (self.in_memory(&BorrowedKey { shard, key: key.as_ref() }), &self.index) {
             (Some(known), _) => Ok(known),
-            (None, Some(index)) => read_tail(index, shard, key.as_ref()),
+            (None, Some(index)) => read_tail(index, shard, key.as_ref(), reader),
             (None, None) => Ok(None),
         }
     }
@@ -183,10 +199,11 @@ impl Tails {
     }
 
     /// Hands out the lanes that changed, for a checkpoint, and begins the next interval.
-    pub(crate) fn freeze(&mut self) -> Vec<TailKey> {
+    pub(crate) fn freeze(&mut self, now: Timestamp) -> Arc<ChangedLanes> {
         self.interval += 1;
-        let next = Vec::with_capacity(self.changed.len());
-        std::mem::replace(&mut self.changed, next)
+        self.writing = Arc::new(std::mem::take(&mut self.changed));
+        self.writing_since = now;
+        Arc::clone(&self.writing)
     }
 
     /// The tails of these lanes as they are now, as the index keeps them; nothing where a lane was forgotten. Lanes of removed
@@ -208,6 +225,8 @@ impl Tails {
     pub(crate) fn rebase(&mut self, index: Arc<Snapshot>) -> impl Sized + use<> {
         self.epoch += 1;
         self.index = Some(index);
+        self.stored_at = self.writing_since;
+        self.writing = Arc::default();
         if self.live.len() <= self.live_max {
             return Layer::new();
         }
@@ -216,48 +235,99 @@ impl Tails {
         std::mem::replace(&mut self.old, std::mem::replace(&mut self.live, live))
     }
 
-    /// Tails of a shard after a key, by key. For lists, not for work: it sorts what is in memory.
-    pub(crate) fn list(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Key, Tail)>> {
-        let after = after.map(AsRef::as_ref);
-        let (mut found, mut last) = (BTreeMap::new(), None);
-        if let Some(index) = &self.index {
-            let end = prefix_end(&shard_prefix(shard));
-            let mut start = TailKey::encode(shard, after.unwrap_or_default());
-            let mut is_first = after.is_none();
-            // Lanes that were forgotten since fill no page.
-            while found.len() < limit {
-                let from = if is_first { Bound::Included(&start[..]) } else { Bound::Excluded(&start[..]) };
-                let page = index.tails(from, end.as_deref(), limit)?;
-                let is_full = page.len() == limit;
-                last = page.last().filter(|_| is_full).map(|(key, _)| key[8..].to_vec());
-                for (key, value) in page {
-                    let known = self.slot(&BorrowedKey { shard, key: &key[8..] });
-                    if known.is_none_or(|slot| slot.tail.is_some()) {
-                        found.insert(key[8..].to_vec(), decode(&key, value)?);
-                    }
-                    (start, is_first) = (key.to_vec(), false);
-                }
-                if !is_full {
-                    break;
-                }
-            }
-        }
+    /// Tails of a shard after a key, by key.
+    pub(super) fn list(
+        &self,
+        shard: Shard,
+        after: Option<&Key>,
+        limit: usize,
+        reader: &impl IndexReader,
+    ) -> Result<Vec<(Key, Tail)>> {
+        let (mut found, last) = self.list_stored(shard, after, limit, reader)?;
         // Above the last key of a full page the index may have lanes that are not here.
-        let newer = self.old.iter().chain(&self.live).filter(|(key, _)| {
-            key.shard == shard
-                && after.is_none_or(|after| key.key.bytes() > after)
+        let is_inside = |key: &&TailKey| {
+            after.is_none_or(|after| key.key.bytes() > after.bytes())
                 && last.as_ref().is_none_or(|last| *key.key.bytes() <= last[..])
-        });
-        // Old ones first: what is newer counts, also that a lane is no more.
-        for (key, slot) in newer {
+        };
+        for key in self.newer(shard).filter(is_inside) {
+            let Some(slot) = self.live.get(key).or_else(|| self.old.get(key)) else { continue };
             match slot.tail {
                 Some(tail) => found.insert(key.key.bytes().to_vec(), tail),
                 None => found.remove(key.key.bytes()),
             };
         }
-        let named = found.into_iter().take(limit).map(|(key, tail)| Ok((Key::new(key)?, tail)));
-        named.collect()
+        name_all(found, limit)
     }
+
+    /// Tails of a shard after a key, by key, for a search that goes through all of them: lanes that came since the last
+    /// checkpoint may be left out when they are many ([`Tails::has_stored`]).
+    pub(super) fn list_old(
+        &self,
+        shard: Shard,
+        after: Option<&Key>,
+        limit: usize,
+        reader: &impl IndexReader,
+    ) -> Result<Vec<(Key, Tail)>> {
+        if self.newer_len(shard) <= NEWER_LISTED {
+            return self.list(shard, after, limit, reader);
+        }
+        let (found, _) = self.list_stored(shard, after, limit, reader)?;
+        name_all(found, limit)
+    }
+
+    /// Whether [`Tails::list_old`] finds every lane whose last event is older than this.
+    pub(super) fn has_stored(&self, shard: Shard, time: Timestamp) -> bool {
+        self.newer_len(shard) <= NEWER_LISTED || time < self.stored_at
+    }
+
+    /// Lanes that may differ from what the index says.
+    fn newer(&self, shard: Shard) -> impl Iterator<Item = &TailKey> {
+        self.writing.get(&shard).into_iter().chain(self.changed.get(&shard)).flatten()
+    }
+
+    fn newer_len(&self, shard: Shard) -> usize {
+        let len = |lanes: &ChangedLanes| lanes.get(&shard).map_or(0, Vec::len);
+        len(&self.writing) + len(&self.changed)
+    }
+
+    /// Tails that the index knows, as they are now, and the last key if there may be more.
+    fn list_stored(
+        &self,
+        shard: Shard,
+        after: Option<&Key>,
+        limit: usize,
+        reader: &impl IndexReader,
+    ) -> Result<(BTreeMap<Vec<u8>, Tail>, Option<Vec<u8>>)> {
+        let (mut found, mut last) = (BTreeMap::new(), None);
+        let Some(index) = &self.index else { return Ok((found, last)) };
+        let (end, len) = (prefix_end(&shard_prefix(shard)), limit.clamp(1, PAGE_MAX));
+        let mut start = match after {
+            None => Bound::Included(shard_prefix(shard).to_vec()),
+            Some(after) => Bound::Excluded(TailKey::encode(shard, after.as_ref())),
+        };
+        // Lanes that were forgotten since fill no page.
+        while found.len() < limit {
+            let key = PageKey { table: IndexTable::Tails, start, end: end.clone(), len };
+            let page = reader.page(index, key)?;
+            last = page.last().filter(|_| page.len() == len).map(|(key, _)| key[8..].to_vec());
+            start = Bound::Excluded(page.last().map(|(key, _)| key.to_vec()).unwrap_or_default());
+            for (key, value) in page {
+                let tail = match self.slot(&BorrowedKey { shard, key: &key[8..] }) {
+                    Some(slot) => slot.tail,
+                    None => Some(decode(&key, value)?),
+                };
+                found.extend(tail.map(|tail| (key[8..].to_vec(), tail)));
+            }
+            if last.is_none() {
+                break;
+            }
+        }
+        Ok((found, last))
+    }
+}
+
+fn name_all(found: BTreeMap<Vec<u8>, Tail>, limit: usize) -> Result<Vec<(Key, Tail)>> {
+    found.into_iter().take(limit).map(|(key, tail)| Ok((Key::new(key)?, tail))).collect()
 }
 
 /// Keys whose tails must be read before they are needed.
@@ -272,16 +342,21 @@ impl Missing {
     /// Reads them; slow, so not under the lock of the state.
     pub(crate) fn look_up(&self) -> Result<Vec<(TailKey, Option<Tail>)>> {
         let read = self.keys.iter().map(|key| {
-            let tail = read_tail(&self.index, self.shard, key.as_ref())?;
+            let tail = read_tail(&self.index, self.shard, key.as_ref(), &Directly)?;
             Ok((TailKey::new(self.shard, key), tail))
         });
         read.collect()
     }
 }
 
-fn read_tail(index: &Snapshot, shard: Shard, key: &[u8]) -> Result<Option<Tail>> {
+fn read_tail(
+    index: &Arc<Snapshot>,
+    shard: Shard,
+    key: &[u8],
+    reader: &impl IndexReader,
+) -> Result<Option<Tail>> {
     let stored = TailKey::encode(shard, key);
-    index.tail(&stored)?.map(|value| decode(&stored, value)).transpose()
+    reader.value(index, IndexTable::Tails, &stored)?.map(|value| decode(&stored, value)).transpose()
 }
 
 pub(crate) fn encode(tail: &Tail) -> Vec<u8> {

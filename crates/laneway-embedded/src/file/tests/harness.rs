@@ -66,5 +66,5 @@ pub(super) fn append(
 
 /// All events of a stream.
 pub(super) fn events(store: &FileStore, stream: &StreamInfo) -> Vec<Event> {
-    super::super::read::events(store.shared(), shard(stream), EventId(0), usize::MAX).unwrap()
+    block_on(super::super::read::events(store.shared(), shard(stream), EventId(0), usize::MAX)).unwrap()
 }

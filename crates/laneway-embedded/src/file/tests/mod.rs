@@ -9,3 +9,4 @@ mod harness;
 mod marks;
 mod panic;
 mod reading;
+mod relocate;

@@ -8,7 +8,7 @@ use laneway_core::{Documents, StoreError};
 use super::harness::{append, events, open, open_with, options, stream};
 use crate::file::cost;
 use crate::file::disk::simulated::SimulatedDisk;
-use crate::machine::{State, Table};
+use crate::machine::{State, Table, View};
 
 #[test]
 fn panic_in_a_rule_fails_its_call_and_leaves_nothing_of_it() {

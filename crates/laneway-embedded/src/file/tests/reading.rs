@@ -26,7 +26,7 @@ fn page_has_nothing_beyond_its_head() {
     let read = after(&stream, 0, 100);
     let looked = store.shared().published.plain_page(&read).unwrap();
     append(&store, &stream, 5, 10).unwrap();
-    let page = read_plain(store.shared(), &read, looked).unwrap();
+    let page = block_on(read_plain(store.shared(), &read, looked)).unwrap().unwrap();
     assert_eq!((page.head, page.entries.len()), (EventId(5), 5));
     let page = block_on(store.read(after(&stream, 5, 100))).unwrap();
     assert_eq!((page.head, page.entries.len()), (EventId(10), 5), "the rest comes with the next page");
@@ -104,25 +104,6 @@ fn read_overtaken_by_a_trim_says_so() {
         page.map(|page| ids(page.entries))
     });
     assert!(said, "the reader asked for what is trimmed");
-}
-
-#[test]
-fn reader_that_remembers_its_place_is_told_of_a_trim_too() {
-    let mut said = false;
-    overtaken(|store, stream| {
-        // The first page leaves a place to go on from, the second begins there.
-        let shared = store.shared();
-        shared.hints.put(shard(stream), EventId(3), first_place(store));
-        let page = block_on(store.read(after(stream, 3, 450)));
-        said = matches!(page, Err(StoreError::Trimmed { .. }));
-        page.map(|page| ids(page.entries))
-    });
-    assert!(said, "the reader asked for what is trimmed");
-}
-
-fn first_place(store: &FileStore) -> crate::file::log::Position {
-    let first = store.shared().log.segments()[0].serial;
-    crate::file::log::Position { serial: first, offset: crate::file::log::FIRST_FRAME }
 }
 
 #[test]

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use laneway_core::store::{DeadLetter, Ending};
 use laneway_core::{LaneName, LaneRecord, Result, StoreError};
 
-use crate::machine::Table;
+use crate::machine::kept::{KeptEvent, KeptRange};
+use crate::machine::{StoredEnd, Table};
 use crate::machine::codec::keys::Single;
 use crate::machine::codec::{
     Chunk, Filed, IdleLanes, Numbered, Outgoing, Remembered, ScheduledJob, Seen, Stored, Token, Value,
@@ -20,10 +21,18 @@ pub(super) fn check(key: &[u8], row: Bytes) -> Result<()> {
             // Where a trim goes on is a key, not a number.
             Some(single) if *single == Single::TrimCursor as u8 => Ok(()),
             Some(single) if *single == Single::IdleLanes as u8 => read::<IdleLanes>(row),
+            Some(single) if *single == Single::Kept as u8 => read::<KeptRange>(row),
             _ => read::<Numbered>(row),
         };
     }
-    let empty = [Table::DedupOrder, Table::ScheduleDue, Table::LaneDue, Table::LaneBlock, Table::Siding];
+    let empty = [
+        Table::DedupOrder,
+        Table::ScheduleDue,
+        Table::LaneDue,
+        Table::LaneBlock,
+        Table::Siding,
+        Table::Expiry,
+    ];
     if empty.into_iter().any(is) {
         return if row.is_empty() { Ok(()) } else { Err(damaged(key)) };
     }
@@ -49,6 +58,8 @@ pub(super) fn check(key: &[u8], row: Bytes) -> Result<()> {
         _ if is(Table::Outbox) => read::<Outgoing>(row),
         _ if is(Table::Request) => read::<Filed>(row),
         _ if is(Table::RequestToken) => read::<Token>(row),
+        _ if is(Table::KeptEvent) => read::<KeptEvent>(row),
+        _ if is(Table::KeptEnd) => read::<StoredEnd>(row),
         _ => Err(damaged(key)),
     }
 }

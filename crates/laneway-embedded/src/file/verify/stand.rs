@@ -9,7 +9,7 @@ use super::report::VerifyReport;
 use super::rows;
 use crate::file::state::FileState;
 use crate::machine::codec::{Numbered, keys, load};
-use crate::machine::{State, StoredEnd, Table};
+use crate::machine::{StoredEnd, Table, View};
 
 const PAGE: usize = 4096;
 
@@ -113,7 +113,7 @@ fn check_tails(state: &FileState, chains: &Chains, shard: Shard, report: &mut Ve
 fn check_rows(state: &FileState, report: &mut VerifyReport) -> Result<()> {
     let mut after = None::<bytes::Bytes>;
     loop {
-        let page = state.rows.scan(&[], after.as_deref(), PAGE)?;
+        let page = state.all_rows(after.as_deref(), PAGE)?;
         report.rows += page.len() as u64;
         let Some((last, _)) = page.last() else { return Ok(()) };
         after = Some(last.clone());

@@ -130,7 +130,7 @@ impl<'a> Walk<'a> {
         let Some((serial, contents)) = self.current.take() else { return };
         let Some(footers) = self.footers else { return };
         let file = PathBuf::from(format!("contents/{serial:020}.idx"));
-        let finding = match check_footer(footers, serial, contents) {
+        let finding = match check_footer(footers, serial, &contents) {
             Ok(None) => return,
             Ok(Some(true)) => {
                 self.report.footers += 1;
@@ -150,18 +150,10 @@ impl<'a> Walk<'a> {
 fn check_footer(
     footers: &Footers,
     serial: u64,
-    mut contents: SegmentContents,
+    contents: &SegmentContents,
 ) -> laneway_core::Result<Option<bool>> {
     if footers.serials()?.binary_search(&serial).is_err() {
         return Ok(None);
     }
-    let footer = footers.get(serial)?;
-    footer.check()?;
-    for (shard, found) in &mut contents.shards {
-        let ends = footer.job_ends(*shard, laneway_core::EventId(0), usize::MAX)?;
-        if ends != std::mem::take(&mut found.ends) {
-            return Ok(Some(false));
-        }
-    }
-    Ok(Some(footer.contents == contents))
+    footers.agrees(serial, contents).map(Some)
 }

@@ -11,6 +11,8 @@ use laneway_core::{
     StreamId, Timestamp, TokenId,
 };
 
+use crate::machine::Table;
+
 use super::Malformed;
 
 /// Single values of the store (`Table::Store`): the first byte of their key.
@@ -25,16 +27,20 @@ pub(crate) enum Single {
     DedupCount = 3,
     /// (shard) -> events that went by age without any processor.
     Expired = 4,
-    /// (shard, table) -> where the next trim goes on looking.
+    /// (shard, table) -> where the next trim went on looking, in stores of before.
     TrimCursor = 5,
     /// (shard) -> how far its ids had come and when, and where looking for idle lanes goes on.
     IdleLanes = 6,
+    /// All rows that go by age have their note.
+    ExpiryNoted = 7,
+    /// (shard) -> what is kept aside of it.
+    Kept = 8,
 }
 
 impl Single {
     /// Those that belong to a shard.
-    pub(crate) const OF_SHARD: [Self; 4] =
-        [Self::DedupCount, Self::Expired, Self::TrimCursor, Self::IdleLanes];
+    pub(crate) const OF_SHARD: [Self; 5] =
+        [Self::DedupCount, Self::Expired, Self::TrimCursor, Self::IdleLanes, Self::Kept];
 
     /// The key of a value of the whole store.
     pub(crate) fn key(self) -> [u8; 1] {
@@ -81,6 +87,23 @@ pub(crate) fn chunk(shard: Shard, id: EventId, nonce: Nonce, index: u32) -> [u8;
 pub(crate) fn chunk_of(key: &[u8]) -> Result<(EventId, Nonce)> {
     let id = u64::from_be_bytes(at(key, 8)?);
     Ok((EventId(id), Nonce(u128::from_be_bytes(at(key, 16)?))))
+}
+
+/// The notes when rows of a table may go.
+pub(crate) fn expiry_table(shard: Shard, table: Table) -> [u8; 9] {
+    join(&[&self::shard(shard), &[table as u8]])
+}
+
+/// The note when a row, whose key begins with its shard, may go.
+pub(crate) fn expiry(table: Table, row: &[u8], time: Timestamp) -> Vec<u8> {
+    let (shard, rest) = row.split_at(8);
+    [shard, &[table as u8], &time.0.to_be_bytes()[..], rest].concat()
+}
+
+/// Time and row of such a note.
+pub(crate) fn expiry_of(note: &[u8]) -> Result<(Timestamp, Vec<u8>)> {
+    let time = Timestamp(u64::from_be_bytes(at(note, 9)?));
+    Ok((time, [&note[..8], &note[17..]].concat()))
 }
 
 /// The object of a lane.

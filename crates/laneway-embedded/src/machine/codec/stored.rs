@@ -6,7 +6,7 @@ use bytes::Bytes;
 use laneway_core::Result;
 
 use super::{Decoder, Malformed};
-use crate::machine::{State, Table};
+use crate::machine::{Table, View};
 
 /// The only version there is; another one is refused as malformed, never guessed at.
 const VERSION: u8 = 1;
@@ -46,6 +46,6 @@ pub(crate) trait Stored: Sized {
 }
 
 /// Reads a row of a family.
-pub(crate) fn load<T: Stored>(state: &impl State, table: Table, key: &[u8]) -> Result<Option<T>> {
+pub(crate) fn load<T: Stored>(state: &impl View, table: Table, key: &[u8]) -> Result<Option<T>> {
     state.get(table, key)?.map(T::from_row).transpose()
 }

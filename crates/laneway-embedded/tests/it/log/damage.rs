@@ -175,7 +175,7 @@ fn position_inside_a_frame_is_not_taken_for_a_frame() {
     let (disk, frames, _) = closed_log();
     let (opened, _) = open(&disk, &small(), Replay::default()).unwrap();
     let frame = &frames[3];
-    assert_eq!(opened.reader.read_at(frame.position).unwrap(), *frame);
+    assert_eq!(opened.reader.read_at(frame.position, 1).unwrap(), *frame);
     let inside = Position { offset: frame.position.offset + 8, ..frame.position };
-    assert!(matches!(opened.reader.read_at(inside), Err(LogError::Corrupt { .. })));
+    assert!(matches!(opened.reader.read_at(inside, 1), Err(LogError::Corrupt { .. })));
 }

@@ -23,7 +23,7 @@ fn fresh_frames_are_read_without_touching_the_disk() {
     history.check(1, &frames).unwrap();
     assert_eq!(disk.calls(), before);
     for frame in &frames {
-        assert_eq!(opened.reader.read_at(frame.position).unwrap(), *frame);
+        assert_eq!(opened.reader.read_at(frame.position, 1).unwrap(), *frame);
     }
     assert_eq!(opened.reader.frames_from(opened.reader.end().position, 1000).unwrap(), []);
 }
