@@ -1,21 +1,23 @@
 //! Backup: a consistent copy of the folder, made while work goes on.
 //!
-//! The index is copied first, as of a fresh checkpoint, and the log after it, up to what is durable then: a store
-//! opened on the copy replays the difference. The copy has an incarnation of its own, because whoever works on it
+//! The index is copied first, as of a fresh checkpoint and value by value, and the log after it, up to what is durable
+//! then: a store opened on the copy replays the difference. Appends and checkpoints go on meanwhile; only segments are not
+//! given back before the copy is made. The copy has an incarnation of its own, because whoever works on it
 //! goes on from an older moment: shards are adopted, ids jump, and holders of old fences are refused.
 
 use std::path::Path;
 
 use laneway_core::{Incarnation, Result, StoreError};
 
-use super::checkpoint::Checkpointer;
 use super::disk::Disk;
-use super::index::{CheckpointWrite, Index, Patience};
+use super::index::{Index, Meta, Patience, Snapshot};
 use super::seam;
 use super::store::{FileStore, Shared};
 
 /// How much is copied at a time.
 const COPY_BYTES: usize = 1 << 20;
+/// How much is copied between two syncs.
+const SYNC_BYTES: u64 = 8 << 20;
 
 /// What a backup holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,48 +44,35 @@ impl FileStore {
             return Err(StoreError::Down { reason: format!("{} is not empty: it has {name}", to.display()) });
         }
         self.checkpoint()?;
-        self.inner.checkpointer.hold(|| copy_all(shared, &self.inner.checkpointer, to))
+        // Nothing is given back from here on, so everything the copied index speaks of stays in the log.
+        let _pinned = shared.log.pin();
+        let (meta, snapshot) = self.inner.checkpointer.current()?;
+        copy_all(shared, &meta, &snapshot, to)
     }
 }
 
-/// Copies everything; no checkpoint runs and no segment is given back meanwhile.
-fn copy_all(shared: &Shared, checkpointer: &Checkpointer, to: &Path) -> Result<Backup> {
+/// Copies everything while checkpoints and appends go on.
+fn copy_all(shared: &Shared, meta: &Meta, snapshot: &Snapshot, to: &Path) -> Result<Backup> {
     let (disk, from) = (shared.disk.as_ref(), shared.dir.as_path());
-    let mut bytes = copy(disk, from, to, "index.redb", u64::MAX)?;
-    for folder in ["contents", "log"] {
-        super::open::create_dir(disk, &to.join(folder))?;
+    let incarnation = Incarnation(seam::random_u128());
+    {
+        let index = Index::open(disk, to, COPY_BYTES, Patience::new(false))?;
+        snapshot.copy_into(&index, &Meta { incarnation, ..*meta })?;
     }
-    for serial in shared.footers.serials()? {
-        bytes += copy(disk, from, to, &format!("contents/{serial:020}.idx"), u64::MAX)?;
-    }
-    // Segments given back a moment ago may lose their names any time; none are given back from now on.
+    let index = to.join("index.redb");
+    let mut bytes = disk.size(&index).map_err(|error| failed("read", &index, &error))?;
+    super::open::create_dir(disk, &to.join("log"))?;
+    // Segments that were given back before are not needed, and may lose their names any time. Footers are made again.
     let mut segments = shared.log.segments();
     segments.retain(|segment| !segment.released);
     for segment in &segments {
         bytes += copy(disk, from, to, &format!("log/{:020}.seg", segment.serial), segment.end)?;
     }
-    for folder in ["contents", "log", ""] {
+    for folder in ["log", ""] {
         let folder = to.join(folder);
         disk.sync_dir(&folder).map_err(|error| failed("sync", &folder, &error))?;
     }
-    let incarnation = Incarnation(seam::random_u128());
-    rename_life(disk, to, checkpointer, incarnation)?;
     Ok(Backup { bytes, segments: segments.len(), incarnation })
-}
-
-/// Gives the copy an incarnation of its own.
-fn rename_life(
-    disk: &dyn Disk,
-    to: &Path,
-    checkpointer: &Checkpointer,
-    incarnation: Incarnation,
-) -> Result<()> {
-    let index = Index::open(disk, to, COPY_BYTES, Patience::new(false))?;
-    let meta = index.meta()?.ok_or_else(|| StoreError::Corrupt {
-        what: format!("{}: the copied index has no checkpoint", to.display()),
-    })?;
-    checkpointer.check_store(&meta)?;
-    index.write(&super::index::Meta { incarnation, ..meta }, &CheckpointWrite::default())
 }
 
 fn copy(disk: &dyn Disk, from: &Path, to: &Path, name: &str, end: u64) -> Result<u64> {
@@ -104,6 +93,10 @@ fn copy(disk: &dyn Disk, from: &Path, to: &Path, name: &str, end: u64) -> Result
         }
         target.write_at(&buffer[..read], offset).map_err(|error| failed("write", &to, &error))?;
         offset += read as u64;
+        // A little at a time: a flood of writes would hold up the syncs of the log.
+        if offset.is_multiple_of(SYNC_BYTES) {
+            target.sync_data().map_err(|error| failed("sync", &to, &error))?;
+        }
     }
     target.sync_data().map_err(|error| failed("sync", &to, &error))?;
     Ok(end)

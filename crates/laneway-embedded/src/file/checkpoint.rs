@@ -13,7 +13,7 @@ use laneway_core::{EventId, Incarnation, Result, Shard, Steady, StoreError, Time
 use parking_lot::Mutex;
 
 use super::group::Cost;
-use super::index::{Index, Meta};
+use super::index::{Index, Meta, Snapshot};
 use super::log::Space;
 use super::relocate;
 use super::state::{ChangedLanes, FileState, SegmentTable};
@@ -41,8 +41,8 @@ impl Checkpointer {
         Self { index: Mutex::new(index), store, incarnation, needed: Mutex::default() }
     }
 
-    /// Does something while no checkpoint runs and no segment is given back.
-    pub(super) fn hold<T>(&self, work: impl FnOnce() -> T) -> T {
+    /// Does something while no checkpoint runs.
+    fn hold<T>(&self, work: impl FnOnce() -> T) -> T {
         let _index = self.index.lock();
         work()
     }
@@ -53,12 +53,14 @@ impl Checkpointer {
         self.index.is_locked()
     }
 
-    /// Refuses a checkpoint of another store.
-    pub(super) fn check_store(&self, meta: &Meta) -> Result<()> {
-        if meta.store == self.store {
-            return Ok(());
-        }
-        Err(StoreError::Corrupt { what: "index.redb belongs to another store than its log".to_owned() })
+    /// The last checkpoint, and the index as of it.
+    pub(super) fn current(&self) -> Result<(Meta, Arc<Snapshot>)> {
+        let index = self.index.lock();
+        let meta = index.meta()?.filter(|meta| meta.store == self.store);
+        let other = || StoreError::Corrupt {
+            what: "index.redb has no checkpoint, or one of another store than its log".to_owned(),
+        };
+        Ok((meta.ok_or_else(other)?, index.snapshot()?))
     }
 
     /// Runs until told to stop: a checkpoint after so much time or so much log.

@@ -13,6 +13,7 @@ pub mod log;
 mod backup;
 mod checkpoint;
 mod cost;
+mod counts;
 mod group;
 mod index;
 mod lock;

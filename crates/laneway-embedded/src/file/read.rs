@@ -10,9 +10,6 @@ use super::state::{Archive, Found, PlainPage, Reach, from_files, in_memory};
 use super::store::Shared;
 use crate::machine::{self, View};
 
-/// How many events that are kept aside one page has at most.
-const KEPT_AT_ONCE: usize = 256;
-
 /// What one look at the state says about a page.
 struct Plan {
     head: EventId,
@@ -47,7 +44,12 @@ pub(super) async fn read(shared: &Shared, read: Read) -> Result<Page> {
 }
 
 /// Events as they are stored, in order; what is trimmed is passed over.
-pub(super) async fn events(shared: &Shared, shard: Shard, after: EventId, limit: usize) -> Result<Vec<Event>> {
+pub(super) async fn events(
+    shared: &Shared,
+    shard: Shard,
+    after: EventId,
+    limit: usize,
+) -> Result<Vec<Event>> {
     loop {
         let trimmed = shared.state.read().shard(shard).ok_or_else(|| gone(shard))?.trimmed;
         let from = ReadFrom::After(after.max(trimmed));
@@ -69,7 +71,13 @@ pub(super) async fn read_plain(shared: &Shared, read: &Read, page: PlainPage) ->
         return Ok(None);
     }
     let entries = events.into_iter().map(Entry::Event).collect();
-    Ok(Some(Page { entries, head: page.head, request_no: page.request_no, next_due: None, states: Vec::new() }))
+    Ok(Some(Page {
+        entries,
+        head: page.head,
+        request_no: page.request_no,
+        next_due: None,
+        states: Vec::new(),
+    }))
 }
 
 /// Reads the events of a page. A trim may overtake the read: then what is left is no page, and it says so. When some were
@@ -87,20 +95,19 @@ async fn look(shared: &Shared, read: &Read) -> Result<(Plan, Vec<Event>)> {
 }
 
 async fn read_planned(shared: &Shared, read: &Read, plan: &Plan) -> Result<Vec<Event>> {
-    let mut events = Vec::new();
     if plan.first > plan.head || read.limit == 0 {
-        return Ok(events);
+        return Ok(Vec::new());
     }
-    // What is kept aside makes a page of its own; the next one has the rest.
-    if plan.first <= plan.kept {
-        events = kept(shared, read, plan.first).await?;
+    if plan.first > plan.kept {
+        return collect(shared, read, plan.first, plan.head).await;
     }
-    let first = plan.first.max(plan.kept.next());
-    if (events.is_empty() || matches!(read.from, ReadFrom::Ids(_))) && first <= plan.head {
-        let rest = Read { limit: read.limit - events.len().min(read.limit), ..read.clone() };
-        events.extend(collect(shared, &rest, first, plan.head).await?);
+    let mut page = PageEvents::new(read);
+    kept(shared, read, plan.first).await?.into_iter().for_each(|event| page.push(event));
+    if !page.is_full() && plan.kept < plan.head {
+        let in_log = collect(shared, read, plan.kept.next(), plan.head).await?;
+        in_log.into_iter().for_each(|event| page.push(event));
     }
-    Ok(events)
+    Ok(page.events)
 }
 
 fn plan(shared: &Shared, read: &Read) -> Result<Plan> {
@@ -123,7 +130,7 @@ async fn kept(shared: &Shared, read: &Read, first: EventId) -> Result<Vec<Event>
         let mut page = PageEvents::new(read);
         match &read.from {
             ReadFrom::After(_) => {
-                for event in machine::kept::events(state, read.shard, first, page.limit.min(KEPT_AT_ONCE))? {
+                for event in machine::kept::events(state, read.shard, first, page.limit)? {
                     page.push(event);
                 }
             }
@@ -214,6 +221,9 @@ impl PageEvents {
     }
 
     fn push(&mut self, event: Event) {
+        if self.is_full() {
+            return;
+        }
         self.bytes += event.size();
         self.over = !self.events.is_empty() && self.bytes > self.bytes_max;
         if !self.over {

@@ -35,7 +35,11 @@ struct Needed {
 pub(super) fn empty_segment(shared: &Arc<Shared>, table: &SegmentTable) -> Result<bool> {
     let limit = shared.options.segment_bytes / NEEDED_PART;
     let Some(needed) = gather(shared, table, limit)? else { return Ok(false) };
-    tracing::debug!(serial = table.serial, bytes = needed.bytes, "moved out of an old segment what it still held");
+    tracing::debug!(
+        serial = table.serial,
+        bytes = needed.bytes,
+        "moved out of an old segment what it still held"
+    );
     for (shard, (events, ends)) in needed.shards {
         let through = table.shard(shard).map(|found| found.runs.last);
         move_out(shared, shard, &events, &ends, through)?;
@@ -100,8 +104,8 @@ fn gather_ends(
         let Some(last) = ends.last() else { return Ok(true) };
         after = last.end.id;
         for end in ends {
-            let is_needed = end.end.id > trimmed
-                || machine::jobs::is_readable(&*shared.state.read(), now, shard, &end)?;
+            let is_needed =
+                end.end.id > trimmed || machine::jobs::is_readable(&*shared.state.read(), now, shard, &end)?;
             if is_needed {
                 needed.bytes += end.bytes() as u64;
                 needed.shards.entry(shard).or_default().1.push(end);

@@ -16,13 +16,13 @@ use super::group::Cost;
 use super::options::SyncMode;
 use super::state::{Fetched, FileState, Seen};
 use super::store::FileStore;
-use super::{cost, marks, read};
+use super::{cost, counts, marks, read};
 use crate::machine::promote::Bounds;
 use crate::machine::{self, View};
 
 /// What one promotion moves at most, so that others do not wait long for the lock; what is due beyond it is moved by
 /// the next.
-const PROMOTE: Bounds = Bounds { drafts: 512, bytes: 512 << 10 };
+const PROMOTE: Bounds = Bounds { drafts: 128, bytes: 512 << 10 };
 
 impl FileStore {
     fn durability(&self) -> Durability {
@@ -100,8 +100,7 @@ impl Store for FileStore {
         let keys = append.drafts.iter().filter_map(|draft| draft.key.as_ref());
         let in_memory = shared.tails_in_memory.load(Ordering::Acquire);
         let missing = if in_memory { None } else { shared.state.read().tails.missing(append.shard, keys) };
-        let found =
-            missing.map(|missing| Ok::<_, StoreError>((missing.epoch, missing.look_up()?)));
+        let found = missing.map(|missing| Ok::<_, StoreError>((missing.epoch, missing.look_up()?)));
         let (found, durability) = (found.transpose()?, self.durability());
         let cost = cost::append(&append);
         let work = move |state: &mut FileState, now| {
@@ -148,7 +147,8 @@ impl Store for FileStore {
         let mut commit = Some(commit);
         let work = move |state: &mut FileState, now| {
             let this = if again { commit.clone() } else { commit.take() };
-            let this = this.ok_or_else(|| StoreError::Down { reason: "the commit was applied before".to_owned() })?;
+            let this =
+                this.ok_or_else(|| StoreError::Down { reason: "the commit was applied before".to_owned() })?;
             let (committed, ended) = machine::commit::commit(state, now, this)?;
             state.announce(ended.into_iter().map(Topic::Job));
             Ok(committed)
@@ -187,6 +187,9 @@ impl Store for FileStore {
     async fn query(&self, query: Query) -> Result<Rows> {
         if let Query::Events(shard, after, limit) = query {
             return read::events(self.shared(), shard, after, limit).await.map(Rows::Events);
+        }
+        if let Query::Counts(shard) = query {
+            return counts::counts(self.shared(), shard).await.map(Rows::Counts);
         }
         self.shared().observe(move |state, now| machine::query::query(state, now, &query)).await
     }

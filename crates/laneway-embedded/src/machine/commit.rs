@@ -14,7 +14,10 @@ use laneway_core::{
 
 use super::codec::{Filed, Outgoing, Stored, Token, Value, keys, load};
 use super::lanes::sided;
-use super::{Now, SeatHead, SeatState, State, StoredEnd, Table, View, define, expiry, gate, ids, job_ends, lane_changes};
+use super::{
+    Now, SeatHead, SeatState, State, StoredEnd, Table, View, define, expiry, gate, ids, job_ends,
+    lane_changes,
+};
 
 /// Settles runs. Also answers which jobs ended.
 pub(crate) fn commit<S: State>(state: &mut S, now: Now, commit: Commit) -> Result<(Committed, Vec<JobId>)> {

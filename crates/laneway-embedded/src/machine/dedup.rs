@@ -196,7 +196,12 @@ pub(super) struct ExpiredIds {
 }
 
 /// Looks for ids whose time is over, at most `limit`.
-pub(super) fn look_for_expired<S: View>(state: &S, now: Now, shard: Shard, limit: usize) -> Result<ExpiredIds> {
+pub(super) fn look_for_expired<S: View>(
+    state: &S,
+    now: Now,
+    shard: Shard,
+    limit: usize,
+) -> Result<ExpiredIds> {
     let mut over = Vec::new();
     for (order, _) in state.scan(Table::DedupOrder, &keys::shard(shard), None, limit)? {
         let (until, row) = keys::dedup_of(&order)?;

@@ -16,14 +16,8 @@ pub(super) const ROWS_PER_CALL: usize = 200;
 const BYTES_PER_CALL: usize = 256 << 10;
 
 /// The tables whose rows have notes.
-pub(crate) const TABLES: [Table; 6] = [
-    Table::ScheduledJob,
-    Table::JobLife,
-    Table::Chunk,
-    Table::Dead,
-    Table::RequestToken,
-    Table::KeptEnd,
-];
+pub(crate) const TABLES: [Table; 6] =
+    [Table::ScheduledJob, Table::JobLife, Table::Chunk, Table::Dead, Table::RequestToken, Table::KeptEnd];
 
 /// Notes when a row may go. Its key begins with the shard.
 pub(super) fn note<S: State>(state: &mut S, table: Table, row: &[u8], time: Timestamp) {

@@ -21,7 +21,9 @@ use super::codec::{
     Filed, Numbered, Outgoing, Remembered, ScheduledJob, Seen, Stored, Token, Value, Waiting, load,
 };
 use super::jobs::put_ticket;
-use super::{SeatHead, SeatState, State, StoredEnd, Table, Tail, View, dedup, expiry, gate, lane_changes, schedule};
+use super::{
+    SeatHead, SeatState, State, StoredEnd, Table, Tail, View, dedup, expiry, gate, lane_changes, schedule,
+};
 
 /// Takes over one piece.
 pub(super) fn import<S: State>(state: &mut S, import: Import) -> Result<Option<StreamId>> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use laneway_core::limits::PAGE_MAX;
 use laneway_core::store::{JobState, JobView, Jobs};
 use laneway_core::{
-    ConflictReason, Event, EventId, JobId, JobNumber, LaneName, Refusal, Result, Seat, Shard, StoreError, Terminal,
-    Timestamp,
+    ConflictReason, Event, EventId, JobId, JobNumber, LaneName, Refusal, Result, Seat, Shard, StoreError,
+    Terminal, Timestamp,
 };
 
 use super::codec::{ScheduledJob, Stored, keys, load};

@@ -29,7 +29,9 @@ pub(crate) fn query<S: View>(state: &S, now: Now, query: &Query) -> Result<Rows>
         Query::Ended(shard, after, limit) => Rows::Ended(ended(state, now, *shard, *after, *limit)?),
         Query::Scheduled(shard, after, limit) => Rows::Scheduled(scheduled(state, *shard, *after, *limit)?),
         Query::Urgent(shard, after, limit) => Rows::Urgent(urgent(state, *shard, *after, *limit)?),
-        Query::Counts(shard) => Rows::Counts(counts(state, *shard)?),
+        Query::Counts(shard) => {
+            Rows::Counts(counts(state, *shard, |table, prefix| state.count(table, prefix))?)
+        }
         Query::Store => Rows::Store(export::store(state, now)?),
         Query::Events(shard, after, limit) => Rows::Events(export::events(state, *shard, *after, *limit)?),
         Query::Objects(shard, after, limit) => {
@@ -179,20 +181,37 @@ fn urgent<S: View>(state: &S, shard: Shard, after: EventId, limit: usize) -> Res
     urgent.collect()
 }
 
-fn counts<S: View>(state: &S, shard: Shard) -> Result<Counts> {
+/// The tables of which a shard counts rows, with their prefixes.
+pub(crate) fn counted<S: View>(state: &S, shard: Shard) -> Vec<(Table, Vec<u8>)> {
+    let mut counted = vec![(Table::Schedule, keys::shard(shard).to_vec())];
+    for (processor, stored) in state.seats(shard) {
+        let seat = Seat { shard, processor };
+        counted.push((Table::Lane, keys::life(seat, stored.head.incarnation).to_vec()));
+        counted.push((Table::Dead, keys::seat(seat).to_vec()));
+        counted.push((Table::Request, keys::seat(seat).to_vec()));
+    }
+    counted
+}
+
+/// Counts of one shard; rows are counted by `count`.
+pub(crate) fn counts<S: View>(
+    state: &S,
+    shard: Shard,
+    count: impl Fn(Table, &[u8]) -> Result<u64>,
+) -> Result<Counts> {
     let info = gate::shard(state, shard)?;
     let mut seats = Vec::new();
     for (processor, stored) in state.seats(shard) {
         let (seat, head) = (Seat { shard, processor }, &stored.head);
-        let lanes = state.count(Table::Lane, &keys::life(seat, head.incarnation))?;
-        let dead = state.count(Table::Dead, &keys::seat(seat))?;
+        let lanes = count(Table::Lane, &keys::life(seat, head.incarnation))?;
+        let dead = count(Table::Dead, &keys::seat(seat))?;
         let emits = head.emitted - head.forwarded;
-        let requests = state.count(Table::Request, &keys::seat(seat))?;
+        let requests = count(Table::Request, &keys::seat(seat))?;
         seats.push((processor, [lanes, dead, emits, requests]));
     }
     let expired = load::<Numbered>(state, Table::Store, &Single::Expired.of(shard))?;
     Ok(Counts {
-        scheduled: state.count(Table::Schedule, &keys::shard(shard))?,
+        scheduled: count(Table::Schedule, &keys::shard(shard))?,
         seats,
         adoptions: info.adoptions,
         expired: expired.map_or(0, |expired| expired.0),

@@ -218,6 +218,9 @@ pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
+/// How many values a copy writes at a time.
+const COPY_VALUES: usize = 16_384;
+
 /// The tables of the index that are read while work goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum IndexTable {
@@ -249,6 +252,22 @@ impl Snapshot {
         range(table, what, start, end, limit)
     }
 
+    /// Keys from `start` to before `end`, ascending, without a look at their values.
+    pub(crate) fn keys(
+        &self,
+        table: IndexTable,
+        start: Bound<&[u8]>,
+        end: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<Bytes>> {
+        let (table, _) = self.table(table);
+        let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+        guarded(Path::new(FILE), "read", || {
+            let entries = table.range::<&[u8]>((start, end))?.take(limit);
+            entries.map(|entry| Ok(Bytes::copy_from_slice(entry?.0.value()))).collect()
+        })
+    }
+
     fn table(&self, table: IndexTable) -> (&ReadOnlyTable<&'static [u8], &'static [u8]>, &'static str) {
         match table {
             IndexTable::Rows => (&self.rows, "row"),
@@ -264,6 +283,32 @@ impl Snapshot {
     /// How many values there are.
     pub(crate) fn value_count(&self) -> Result<u64> {
         guarded(Path::new(FILE), "read", || Ok(self.rows.len()? + self.tails.len()? + self.resident.len()?))
+    }
+
+    /// Writes everything into another index, with this checkpoint. Others go on reading and writing meanwhile.
+    pub(crate) fn copy_into(&self, index: &Index, meta: &Meta) -> Result<()> {
+        let resident = self.resident()?.into_iter().map(|(key, value)| (key.to_vec(), Some(value.to_vec())));
+        index.write(meta, &CheckpointWrite { resident: resident.collect(), ..CheckpointWrite::default() })?;
+        for table in [IndexTable::Rows, IndexTable::Tails] {
+            let mut start = Bound::Unbounded;
+            loop {
+                let page = self.page(table, start.as_ref().map(|key: &Bytes| &key[..]), None, COPY_VALUES)?;
+                let Some((last, _)) = page.last() else { break };
+                start = Bound::Excluded(last.clone());
+                let mut write = CheckpointWrite::default();
+                match table {
+                    IndexTable::Rows => {
+                        write.rows = page.into_iter().map(|(key, row)| (key.to_vec(), Some(row))).collect();
+                    }
+                    IndexTable::Tails => {
+                        let tails = page.into_iter().map(|(key, tail)| (key.to_vec(), Some(tail.to_vec())));
+                        write.tails = tails.collect();
+                    }
+                }
+                index.write(meta, &write)?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads everything once, so that a damaged file is found now and not in the middle of work.

@@ -28,7 +28,7 @@ mod writer;
 pub use error::{LogError, Poison};
 pub use frame::FrameBuffer;
 pub(crate) use header::FIRST_FRAME;
-pub use open::{Log, Opened, Replay};
+pub use open::{Log, Opened, Pinned, Replay};
 pub use options::{Options, SyncMode, Upkeep};
 pub use position::{Frame, Mark, Position, Stamp};
 pub use reader::LogReader;

@@ -130,6 +130,12 @@ impl Log {
         self.shared.spares.poke();
     }
 
+    /// Keeps the files of all segments for as long as the answer lives, also of those that are released.
+    pub fn pin(&self) -> Pinned {
+        self.shared.table.pin();
+        Pinned { shared: Arc::clone(&self.shared) }
+    }
+
     /// Lets the upkeep try again at once after a full disk.
     pub fn poke_spares(&self) {
         self.shared.spares.poke();
@@ -155,5 +161,18 @@ impl Log {
     /// The longest body a frame may have.
     pub fn body_len_max(&self) -> usize {
         self.shared.options.body_len_max()
+    }
+}
+
+/// Keeps the files of all segments.
+#[derive(Debug)]
+pub struct Pinned {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        self.shared.table.unpin();
+        self.shared.spares.wake();
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -103,12 +103,15 @@ pub(super) struct Table {
     segments: RwLock<BTreeMap<u64, Arc<Segment>>>,
     /// Most recently used last.
     files: Mutex<Vec<(u64, Arc<dyn DiskFile>)>>,
+    /// How many copies are being made: no file goes meanwhile.
+    pins: AtomicUsize,
 }
 
 impl Table {
     pub(super) fn new(disk: Arc<dyn Disk>, dir: PathBuf, segments: Vec<Segment>) -> Table {
         let segments = segments.into_iter().map(|segment| (segment.key.serial, Arc::new(segment))).collect();
-        Table { disk, dir, segments: RwLock::new(segments), files: Mutex::new(Vec::new()) }
+        let (segments, files) = (RwLock::new(segments), Mutex::new(Vec::new()));
+        Table { disk, dir, segments, files, pins: AtomicUsize::new(0) }
     }
 
     pub(super) fn get(&self, serial: u64) -> Option<Arc<Segment>> {
@@ -145,8 +148,20 @@ impl Table {
         }
     }
 
+    /// Keeps every file until [`Table::unpin`].
+    pub(super) fn pin(&self) {
+        self.pins.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn unpin(&self) {
+        self.pins.fetch_sub(1, Ordering::AcqRel);
+    }
+
     /// The oldest segment, if it may go. Only the oldest ever goes, so that a gap always means a loss.
     pub(super) fn oldest_released(&self) -> Option<Arc<Segment>> {
+        if self.pins.load(Ordering::Acquire) > 0 {
+            return None;
+        }
         let segments = self.segments.read();
         let (_, segment) = segments.first_key_value()?;
         let free = segments.len() > 1 && segment.is_sealed() && segment.released.load(Ordering::Acquire);

@@ -90,7 +90,15 @@ impl Archive {
 
     /// The events of a shard from an id on.
     pub(crate) fn events(&self, shard: Shard, from: EventId, reach: Reach) -> EventWalk<'_> {
-        EventWalk { archive: self, shard, reach, next: from, places: VecDeque::new(), section: None, frame: None }
+        EventWalk {
+            archive: self,
+            shard,
+            reach,
+            next: from,
+            places: VecDeque::new(),
+            section: None,
+            frame: None,
+        }
     }
 
     /// Looks as often as segments go or are rewritten meanwhile.

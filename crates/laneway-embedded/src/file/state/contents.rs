@@ -157,7 +157,8 @@ mod tests {
         let ends = [5, 3, 9, 1].map(|id| (SHARD, EventId(id), 7));
         contents.add(4096, Timestamp(1), &FrameContents { ends: ends.to_vec(), ..FrameContents::default() });
         let ends = &contents.shards[&SHARD].ends;
-        let ids = |after, limit| ends.after(EventId(after), limit).iter().map(|end| end.id.0).collect::<Vec<_>>();
+        let ids =
+            |after, limit| ends.after(EventId(after), limit).iter().map(|end| end.id.0).collect::<Vec<_>>();
         assert_eq!(ids(0, 9), [1, 3, 5, 9]);
         assert_eq!(ids(1, 2), [3, 5]);
         assert!((1..=9).all(|id| ends.get(EventId(id)).is_some() == [1, 3, 5, 9].contains(&id)));

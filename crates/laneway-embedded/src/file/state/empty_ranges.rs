@@ -29,7 +29,12 @@ impl EmptyRanges {
             self.0.clear();
         }
         let from = self.around(from).map_or_else(|| from.to_vec(), |(start, _)| start.clone());
-        let inside: Vec<Vec<u8>> = self.0.range(from.clone()..).map(|(start, _)| start.clone()).take_while(|start| &start[..] <= to).collect();
+        let inside: Vec<Vec<u8>> = self
+            .0
+            .range(from.clone()..)
+            .map(|(start, _)| start.clone())
+            .take_while(|start| &start[..] <= to)
+            .collect();
         let mut to = to.to_vec();
         for start in inside {
             if let Some(end) = self.0.remove(&start) {
@@ -60,7 +65,9 @@ mod tests {
     #[test]
     fn stretches_join_and_part() {
         let mut ranges = EmptyRanges::default();
-        let end = |ranges: &EmptyRanges, key: &str| ranges.end_of(key.as_bytes()).map(|end| String::from_utf8(end).unwrap());
+        let end = |ranges: &EmptyRanges, key: &str| {
+            ranges.end_of(key.as_bytes()).map(|end| String::from_utf8(end).unwrap())
+        };
         ranges.add(b"b", b"d");
         ranges.add(b"f", b"h");
         assert_eq!([end(&ranges, "a"), end(&ranges, "d")], [None, None]);

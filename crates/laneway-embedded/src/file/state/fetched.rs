@@ -45,6 +45,8 @@ pub(crate) struct PageKey {
     pub(super) start: Bound<Vec<u8>>,
     pub(super) end: Option<Vec<u8>>,
     pub(super) len: usize,
+    /// Whether the values are wanted too.
+    pub(super) values: bool,
 }
 
 /// Keys and values, ascending.
@@ -71,8 +73,12 @@ impl IndexReader for Directly {
 
 impl PageKey {
     fn read(&self, index: &Snapshot) -> Result<Page> {
-        let start = self.start.as_ref().map(Vec::as_slice);
-        index.page(self.table, start, self.end.as_deref(), self.len)
+        let (start, end) = (self.start.as_ref().map(Vec::as_slice), self.end.as_deref());
+        if self.values {
+            return index.page(self.table, start, end, self.len);
+        }
+        let keys = index.keys(self.table, start, end, self.len)?;
+        Ok(keys.into_iter().map(|key| (key, Bytes::new())).collect())
     }
 }
 

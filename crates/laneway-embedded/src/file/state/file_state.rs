@@ -167,7 +167,8 @@ impl FileState {
     /// After replay: everything there is, is durable, and older things are read from here.
     pub(crate) fn finish_load(&mut self, archive: Archive) {
         self.archive = Some(archive);
-        self.scheduled = self.shards.iter().filter(|(_, info)| info.scheduled > 0).map(|(shard, _)| *shard).collect();
+        self.scheduled =
+            self.shards.iter().filter(|(_, info)| info.scheduled > 0).map(|(shard, _)| *shard).collect();
         self.published.set_shards(self.shards.keys().map(|shard| (*shard, self.to_publish(*shard))));
         self.published
             .set_requests(self.seats.iter().map(|(seat, state)| (*seat, Some(state.head.request_no))));

@@ -192,7 +192,9 @@ impl Footers {
     /// Runs of a shard from the one on that has this id, or that begins after it: at most a block of them.
     pub(crate) fn runs(&self, table: &SegmentTable, shard: Shard, id: EventId) -> Result<Vec<Entry>> {
         let Some(list) = table.shard(shard).map(|found| found.runs) else { return Ok(Vec::new()) };
-        let Some((block, mut entries)) = self.find_block(table.serial, list, id)? else { return Ok(Vec::new()) };
+        let Some((block, mut entries)) = self.find_block(table.serial, list, id)? else {
+            return Ok(Vec::new());
+        };
         let from = run_of(&entries, id);
         entries.drain(..from);
         // The last run of a block has no neighbour here that tells where it ends.
@@ -244,7 +246,13 @@ impl Footers {
         self.entries_after(table.serial, list, EventId(0), usize::MAX)
     }
 
-    fn entries_after(&self, serial: u64, list: EntryList, after: EventId, limit: usize) -> Result<Vec<Entry>> {
+    fn entries_after(
+        &self,
+        serial: u64,
+        list: EntryList,
+        after: EventId,
+        limit: usize,
+    ) -> Result<Vec<Entry>> {
         let mut found = Vec::new();
         if list.is_empty() || list.last <= after {
             return Ok(found);
@@ -460,7 +468,10 @@ mod tests {
         assert_eq!(ends.iter().map(|end| end.id.0).collect::<Vec<_>>(), [762, 765, 768]);
         let run = |id| footers.runs(&table, shard(2), EventId(id)).unwrap()[0].at;
         assert_eq!((run(1500), run(1501), run(1502), run(4)), (500, 500, 500, 1));
-        assert!(footers.runs(&table, shard(2), EventId(3 * 256 + 1)).unwrap().len() > 1, "with its neighbour");
+        assert!(
+            footers.runs(&table, shard(2), EventId(3 * 256 + 1)).unwrap().len() > 1,
+            "with its neighbour"
+        );
         let at = footers.runs_at(&table, shard(2), 4096 + 400 * 512).unwrap();
         assert_eq!(at[0].at, 400);
         assert_eq!(footers.serials().unwrap(), [3]);

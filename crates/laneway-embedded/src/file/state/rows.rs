@@ -22,6 +22,8 @@ type Layer = BTreeMap<Vec<u8>, Option<Bytes>>;
 
 /// Most rows of the index that a scan reads at a time.
 const PAGE_MAX: usize = 256;
+/// The same when only keys are counted.
+const KEYS_MAX: usize = 4_096;
 /// A scan that passed over this many removed rows remembers where they were.
 const REMOVED_MIN: usize = 16;
 
@@ -99,6 +101,30 @@ impl Rows {
         limit: usize,
         reader: &impl IndexReader,
     ) -> Result<Vec<(Bytes, Bytes)>> {
+        self.walk(prefix, after, limit, reader, true)
+    }
+
+    /// How many of the next rows there are, at most `limit`, and the last one's key if there may be more.
+    pub(super) fn count_page(
+        &self,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+        reader: &impl IndexReader,
+    ) -> Result<(u64, Option<Bytes>)> {
+        let found = self.walk(prefix, after, limit, reader, false)?;
+        let last = found.last().filter(|_| found.len() == limit).map(|(key, _)| key.clone());
+        Ok((found.len() as u64, last))
+    }
+
+    fn walk(
+        &self,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+        reader: &impl IndexReader,
+        values: bool,
+    ) -> Result<Vec<(Bytes, Bytes)>> {
         let end = prefix_end(prefix);
         // The first key that is looked at; behind `after` that is the same with a zero byte.
         let first = match after.filter(|after| *after >= prefix) {
@@ -109,7 +135,8 @@ impl Rows {
         if end.as_deref().is_some_and(|end| &start[..] >= end) {
             return Ok(Vec::new());
         }
-        let mut merge = Merge::new(self, &start, end.as_deref(), limit, reader);
+        let page_len = limit.clamp(1, if values { PAGE_MAX } else { KEYS_MAX });
+        let mut merge = Merge::new(self, &start, end.as_deref(), page_len, reader, values);
         let (mut found, mut removed) = (Vec::new(), 0);
         while found.len() < limit {
             match merge.next()? {
@@ -146,7 +173,14 @@ struct Merge<'a, R> {
 }
 
 impl<'a, R: IndexReader> Merge<'a, R> {
-    fn new(rows: &'a Rows, start: &[u8], end: Option<&'a [u8]>, limit: usize, reader: &'a R) -> Self {
+    fn new(
+        rows: &'a Rows,
+        start: &[u8],
+        end: Option<&'a [u8]>,
+        page_len: usize,
+        reader: &'a R,
+        values: bool,
+    ) -> Self {
         let bounds = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
         Self {
             dirty: rows.dirty.rows.range::<[u8], _>(bounds).peekable(),
@@ -157,7 +191,8 @@ impl<'a, R: IndexReader> Merge<'a, R> {
                 next: Bound::Included(start.to_vec()),
                 end,
                 page: VecDeque::new(),
-                page_len: limit.clamp(1, PAGE_MAX),
+                page_len,
+                values,
             },
         }
     }
@@ -170,7 +205,9 @@ impl<'a, R: IndexReader> Merge<'a, R> {
             self.frozen.peek().map(|(key, _)| &key[..]),
             below.as_deref(),
         ];
-        let Some(key) = heads.into_iter().flatten().min().map(Bytes::copy_from_slice) else { return Ok(None) };
+        let Some(key) = heads.into_iter().flatten().min().map(Bytes::copy_from_slice) else {
+            return Ok(None);
+        };
         let mut value = None;
         if below.as_deref() == Some(&key[..]) {
             value = self.index.next()?;
@@ -193,6 +230,7 @@ struct IndexRows<'a, R> {
     page: VecDeque<(Bytes, Bytes)>,
     /// Twice as many every next time: mostly the first page has what is wanted.
     page_len: usize,
+    values: bool,
 }
 
 impl<R: IndexReader> IndexRows<'_, R> {
@@ -205,6 +243,7 @@ impl<R: IndexReader> IndexRows<'_, R> {
                 start: self.next.clone(),
                 end: self.end.map(<[u8]>::to_vec),
                 len: self.page_len,
+                values: self.values,
             };
             self.page = self.reader.page(index, key)?.into();
             match self.page.back() {
@@ -213,7 +252,7 @@ impl<R: IndexReader> IndexRows<'_, R> {
                 }
                 _ => self.index = None,
             }
-            self.page_len = (2 * self.page_len).min(PAGE_MAX);
+            self.page_len = (2 * self.page_len).min(if self.values { PAGE_MAX } else { KEYS_MAX });
         }
         Ok(self.page.front())
     }

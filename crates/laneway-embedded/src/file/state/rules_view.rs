@@ -209,7 +209,8 @@ impl FileState {
         {
             return StoredEnd::from_row(row).map(Some);
         }
-        if let Some((_, stored)) = self.fresh_ends().find(|(found, end)| *found == shard && end.end.id == id) {
+        if let Some((_, stored)) = self.fresh_ends().find(|(found, end)| *found == shard && end.end.id == id)
+        {
             return Ok(Some(stored.clone()));
         }
         if let Some(end) = in_memory(self.archive().job_end(shard, id, Reach::Memory))? {
@@ -331,6 +332,22 @@ impl View for FileState {
         limit: usize,
     ) -> Result<Vec<(Bytes, Bytes)>> {
         self.find_rows(&Directly, table, prefix, after, limit)
+    }
+}
+
+impl Seen<'_> {
+    /// How many of the next rows of a table there are, at most `limit`, and where to go on if there may be more.
+    pub(crate) fn count_page(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<(u64, Option<Bytes>)> {
+        let after = after.map(|after| row_key(table, after));
+        let (prefix, reader) = (row_key(table, prefix), self.fetched);
+        let (count, last) = self.state.rows.count_page(&prefix, after.as_deref(), limit, reader)?;
+        Ok((count, last.map(|last| last.slice(1..))))
     }
 }
 

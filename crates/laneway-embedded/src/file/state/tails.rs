@@ -90,7 +90,7 @@ type Layer = HashMap<TailKey, Slot>;
 /// Lanes that changed, by shard.
 pub(crate) type ChangedLanes = HashMap<Shard, Vec<TailKey>>;
 /// So many lanes that changed lately are looked through for a list.
-const NEWER_LISTED: usize = 1_024;
+const NEWER_LISTED: usize = 4_096;
 
 /// All tails.
 #[derive(Debug)]
@@ -307,7 +307,7 @@ impl Tails {
         };
         // Lanes that were forgotten since fill no page.
         while found.len() < limit {
-            let key = PageKey { table: IndexTable::Tails, start, end: end.clone(), len };
+            let key = PageKey { table: IndexTable::Tails, start, end: end.clone(), len, values: true };
             let page = reader.page(index, key)?;
             last = page.last().filter(|_| page.len() == len).map(|(key, _)| key[8..].to_vec());
             start = Bound::Excluded(page.last().map(|(key, _)| key.to_vec()).unwrap_or_default());

@@ -4,13 +4,13 @@ use bytes::Bytes;
 use laneway_core::store::{DeadLetter, Ending};
 use laneway_core::{LaneName, LaneRecord, Result, StoreError};
 
-use crate::machine::kept::{KeptEvent, KeptRange};
-use crate::machine::{StoredEnd, Table};
 use crate::machine::codec::keys::Single;
 use crate::machine::codec::{
     Chunk, Filed, IdleLanes, Numbered, Outgoing, Remembered, ScheduledJob, Seen, Stored, Token, Value,
     Waiting,
 };
+use crate::machine::kept::{KeptEvent, KeptRange};
+use crate::machine::{StoredEnd, Table};
 
 /// Reads a row under its whole key, which begins with its table.
 pub(super) fn check(key: &[u8], row: Bytes) -> Result<()> {
