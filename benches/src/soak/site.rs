@@ -1,6 +1,7 @@
 //! The store of a soak and the engines on it: a folder with one, or a Redis server with three nodes.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use laneway_core::{Store, StreamInfo, StreamSettings};
@@ -47,6 +48,7 @@ impl Site {
                 Ok(Self { nodes: vec![node], backend: Backend::Folder(folder) })
             }
             StoreKind::Redis => {
+                check_server()?;
                 let server = RedisServer::start(EVERY_SECOND);
                 let mut nodes = Vec::new();
                 for number in 0..NODES {
@@ -97,6 +99,16 @@ impl SoakNode {
 
     fn stream(&self, info: &StreamInfo) -> Stream {
         Stream { store: Arc::clone(&self.store), info: info.clone() }
+    }
+}
+
+/// Fails at once where no server is installed: starting one would be tried forever.
+fn check_server() -> Result<(), Failure> {
+    let said = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status();
+    match said {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("redis-server --version ended with {status}").into()),
+        Err(error) => Err(format!("--store redis needs redis-server: {error}; install it first").into()),
     }
 }
 
