@@ -6,10 +6,17 @@ pub(crate) const HELP: &str = "\
 Measures Laneway beside raw baselines, run in the same minute.
 
 usage: laneway-bench [--quick] [-o table|json] [--only NAME-PREFIX] [--dir FOLDER]
+       laneway-bench --only neighbour [--minutes N] [--dir FOLDER]
+       laneway-bench --only soak [--minutes N] [--store file|redis] [--out FOLDER] [--dir FOLDER]
 
-  --quick             short runs, about two minutes in total
+  --quick             short runs, about four minutes in total
   -o, --output FORM   table (default) or json
-  --only NAME-PREFIX  only the rows whose name begins so, such as --only append
+  --only NAME-PREFIX  only the rows whose name begins so, such as --only append or --only growth
+  --only neighbour    quiet streams beside a busy one, with limits; fails when one does not hold
+  --only soak         mixed load, looked at every minute; fails when cost is not flat at the end
+  --minutes N         length of the neighbour (default 10) or the soak (default 60)
+  --store STORE       what the soak runs on: file (default), or redis with three nodes
+  --out FOLDER        where the soak writes its CSV file and its plot; default: ./benches if it exists, else .
   --dir FOLDER        where the files of the durable rows go; default: ./target if it exists, else the system's
                       folder for temporary files. It needs about 2 GB with --quick and 20 GB without.
   -h, --help          this text
@@ -32,6 +39,16 @@ pub(crate) struct Arguments {
     pub(crate) form: Form,
     pub(crate) only: Option<String>,
     pub(crate) dir: Option<PathBuf>,
+    pub(crate) minutes: Option<u32>,
+    pub(crate) store: Option<StoreKind>,
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// Which store a soak runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreKind {
+    File,
+    Redis,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,11 +67,19 @@ pub(crate) enum Child {
     Load { dir: PathBuf, events: u64, payload_bytes: usize },
     /// Opens a store, prints how long that took, and waits to be killed.
     Open { dir: PathBuf },
+    /// Lets so many events wait and prints its memory.
+    WaitingMemory { dir: PathBuf, events: u64, between_kib: usize },
+    /// Starts a processor on each of so many streams and prints what idling takes.
+    IdleSeats { dir: PathBuf, streams: u32, settle: u64, measured: u64 },
     /// Answers calls and stores nothing: a baseline.
     BareHttp,
     /// Answers lines on standard input: a handler.
     EchoLines,
 }
+
+/// The standing benchmarks, which `--only` names and which are not rows.
+pub(crate) const NEIGHBOUR: &str = "neighbour";
+pub(crate) const SOAK: &str = "soak";
 
 /// First argument of a child process.
 pub(crate) const CHILD: &str = "--child";
@@ -72,6 +97,19 @@ impl Child {
                 ]
             }
             Self::Open { dir } => vec!["open".to_owned(), dir.display().to_string()],
+            Self::WaitingMemory { dir, events, between_kib } => vec![
+                "waiting-memory".to_owned(),
+                dir.display().to_string(),
+                events.to_string(),
+                between_kib.to_string(),
+            ],
+            Self::IdleSeats { dir, streams, settle, measured } => vec![
+                "idle-seats".to_owned(),
+                dir.display().to_string(),
+                streams.to_string(),
+                settle.to_string(),
+                measured.to_string(),
+            ],
             Self::BareHttp => vec!["bare-http".to_owned()],
             Self::EchoLines => vec!["echo-lines".to_owned()],
         };
@@ -88,6 +126,17 @@ impl Child {
                 payload_bytes: number("payload_bytes", payload_bytes)?,
             }),
             ["open", dir] => Ok(Self::Open { dir: dir.into() }),
+            ["waiting-memory", dir, events, between_kib] => Ok(Self::WaitingMemory {
+                dir: dir.into(),
+                events: number("events", events)?,
+                between_kib: number("between_kib", between_kib)?,
+            }),
+            ["idle-seats", dir, streams, settle, measured] => Ok(Self::IdleSeats {
+                dir: dir.into(),
+                streams: number("streams", streams)?,
+                settle: number("settle", settle)?,
+                measured: number("measured", measured)?,
+            }),
             ["bare-http"] => Ok(Self::BareHttp),
             ["echo-lines"] => Ok(Self::EchoLines),
             _ => Err(format!("{CHILD} is only for the program itself; got {words:?}")),
@@ -115,10 +164,46 @@ pub(crate) fn parse(words: impl IntoIterator<Item = String>) -> Result<Command, 
             "-o" | "--output" => arguments.form = form(&value("table or json")?)?,
             "--only" => arguments.only = Some(value("the beginning of a row's name")?),
             "--dir" => arguments.dir = Some(value("a folder")?.into()),
+            "--minutes" => arguments.minutes = Some(minutes(&value("a number of minutes")?)?),
+            "--store" => arguments.store = Some(store(&value("file or redis")?)?),
+            "--out" => arguments.out = Some(value("a folder")?.into()),
             other => return Err(format!("unknown argument {other:?}; --help lists all")),
         }
     }
+    arguments.check()?;
     Ok(Command::Run(arguments))
+}
+
+impl Arguments {
+    /// Refuses arguments that what is run has no use for.
+    fn check(&self) -> Result<(), String> {
+        let only = self.only.as_deref();
+        let (neighbour, soak) = (only == Some(NEIGHBOUR), only == Some(SOAK));
+        let refusals = [
+            (self.quick && (neighbour || soak), "--quick is for rows; use --minutes"),
+            (self.form == Form::Json && (neighbour || soak), "--output json is for rows"),
+            (
+                self.minutes.is_some() && !neighbour && !soak,
+                "--minutes is for --only neighbour and --only soak",
+            ),
+            (self.store.is_some() && !soak, "--store is for --only soak"),
+            (self.out.is_some() && !soak, "--out is for --only soak"),
+        ];
+        refusals.iter().find(|(refused, _)| *refused).map_or(Ok(()), |(_, why)| Err((*why).to_owned()))
+    }
+}
+
+fn minutes(text: &str) -> Result<u32, String> {
+    let minutes = number("minutes", text)?;
+    if minutes == 0 { Err("minutes is 0, must be at least 1".to_owned()) } else { Ok(minutes) }
+}
+
+fn store(text: &str) -> Result<StoreKind, String> {
+    match text {
+        "file" => Ok(StoreKind::File),
+        "redis" => Ok(StoreKind::Redis),
+        other => Err(format!("store is {other:?}, must be file or redis")),
+    }
 }
 
 fn form(text: &str) -> Result<Form, String> {
@@ -140,13 +225,22 @@ mod tests {
     #[test]
     fn every_argument_is_understood() {
         assert_eq!(read(""), Ok(Command::Run(Arguments::default())));
-        let all = Arguments {
+        let rows = Arguments {
             quick: true,
             form: Form::Json,
             only: Some("append".to_owned()),
             dir: Some("x".into()),
+            ..Arguments::default()
         };
-        assert_eq!(read("--quick -o json --only append --dir x"), Ok(Command::Run(all)));
+        assert_eq!(read("--quick -o json --only append --dir x"), Ok(Command::Run(rows)));
+        let soak = Arguments {
+            only: Some(SOAK.to_owned()),
+            minutes: Some(3),
+            store: Some(StoreKind::Redis),
+            out: Some("y".into()),
+            ..Arguments::default()
+        };
+        assert_eq!(read("--only soak --minutes 3 --store redis --out y"), Ok(Command::Run(soak)));
         assert_eq!(read("--quick --help"), Ok(Command::Help));
     }
 
@@ -154,7 +248,23 @@ mod tests {
     fn what_is_not_understood_is_named() {
         assert_eq!(read("--quik"), Err("unknown argument \"--quik\"; --help lists all".to_owned()));
         assert_eq!(read("-o xml"), Err("output is \"xml\", must be table or json".to_owned()));
+        assert_eq!(read("--minutes 0"), Err("minutes is 0, must be at least 1".to_owned()));
+        assert_eq!(read("--store sql"), Err("store is \"sql\", must be file or redis".to_owned()));
         assert_eq!(read("--dir"), Err("--dir needs a folder after it".to_owned()));
+    }
+
+    #[test]
+    fn arguments_without_an_effect_are_refused() {
+        assert!(read("--only neighbour --minutes 1").is_ok());
+        for line in [
+            "--minutes 1",
+            "--only growth --store file",
+            "--only neighbour --out x",
+            "--only neighbour --quick",
+            "--only soak -o json",
+        ] {
+            assert!(read(line).is_err(), "{line}");
+        }
     }
 
     #[test]
@@ -163,6 +273,8 @@ mod tests {
             Child::IdleMemory { keys: 7 },
             Child::Load { dir: "a b".into(), events: 8, payload_bytes: 9 },
             Child::Open { dir: "c".into() },
+            Child::WaitingMemory { dir: "d".into(), events: 10, between_kib: 11 },
+            Child::IdleSeats { dir: "e".into(), streams: 12, settle: 13, measured: 14 },
             Child::BareHttp,
             Child::EchoLines,
         ];

@@ -1,7 +1,7 @@
 //! Laneway's benchmarks: every figure with its durability, beside a baseline measured in the same minute.
 //!
 //! `cargo run --release -p laneway-bench -- --quick` prints a table, with `-o json` one JSON object; `--help` tells the
-//! rest. `rows` holds what is measured, `raw_log` the baseline of the durable rows, `report` the printing. Results
+//! rest. `neighbour` and `soak` are standing benchmarks that fail by themselves. `rows` holds what is measured, `raw_log` the baseline of the durable rows, `report` the printing. Results
 //! that were looked at are kept in `RESULTS.md` beside this folder.
 
 mod arguments;
@@ -10,8 +10,10 @@ mod context;
 mod counted_disk;
 mod cpu;
 mod http;
+mod load;
 mod measured;
 mod memory;
+mod neighbour;
 mod node;
 mod page_cache;
 mod place;
@@ -20,6 +22,7 @@ mod raw_log;
 mod report;
 mod rows;
 mod seam;
+mod soak;
 mod store;
 mod targets;
 mod workload;
@@ -27,12 +30,16 @@ mod workload;
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
-use arguments::{Arguments, Child, Command, Form};
+use arguments::{Arguments, Child, Command, Form, StoreKind};
 use context::{Context, progress};
 
 /// What the server uses too: the system's allocator keeps a sixth of the time of the cycle for itself.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// How long the neighbour and the soak run unless something else is asked for.
+const NEIGHBOUR_MINUTES: u32 = 10;
+const SOAK_MINUTES: u32 = 60;
 
 /// Why a run cannot give its figures.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -58,12 +65,32 @@ fn main() -> ExitCode {
 
 fn run(arguments: Arguments) -> Result<(), Failure> {
     let start = seam::now();
-    let Arguments { quick, form, only, dir } = arguments;
+    let Arguments { quick, form, only, dir, minutes, store, out } = arguments;
     let context = Context { quick, only, place: place::Place::new(dir.as_deref())? };
+    match context.only.as_deref() {
+        Some(arguments::NEIGHBOUR) => {
+            return neighbour::run(&context, minutes.unwrap_or(NEIGHBOUR_MINUTES), print);
+        }
+        Some(arguments::SOAK) => {
+            let options = soak::Options {
+                minutes: minutes.unwrap_or(SOAK_MINUTES),
+                store: store.unwrap_or(StoreKind::File),
+                out,
+            };
+            return soak::run(&context, &options, print);
+        }
+        _ => {}
+    }
     let names = rows::names(&context);
     if !names.iter().any(|name| context.wants(name)) {
         let prefix = context.only.unwrap_or_default();
-        return Err(format!("--only {prefix:?} begins no row; the rows are: {}", names.join("; ")).into());
+        return Err(format!(
+            "--only {prefix:?} begins no row; the rows are: {}; and alone: {}, {}",
+            names.join("; "),
+            arguments::NEIGHBOUR,
+            arguments::SOAK
+        )
+        .into());
     }
     rows::check(&context)?;
     let rows = rows::run(&context)?;
@@ -97,6 +124,12 @@ fn run_child(child: Child) -> Result<(), Failure> {
             let (_store, answer) = rows::open_child(&dir)?;
             print(&format!("{answer}\n"))?;
             wait_for_the_end()
+        }
+        Child::WaitingMemory { dir, events, between_kib } => {
+            print(&format!("{}\n", rows::waiting_memory_child(&dir, events, between_kib)?))
+        }
+        Child::IdleSeats { dir, streams, settle, measured } => {
+            print(&format!("{}\n", rows::idle_seats_child(&dir, streams, settle, measured)?))
         }
         Child::BareHttp => http::bare_child(print, wait_for_the_end),
         Child::EchoLines => http::echo_child(),

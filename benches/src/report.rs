@@ -122,13 +122,14 @@ impl Row {
 
     /// What does not fit into the table.
     fn remarks(&self) -> String {
-        let lower = if self.better == Better::Lower { "lower is better; " } else { "" };
+        let lower = if self.better == Better::Lower { "lower is better" } else { "" };
         let beside = self.beside.iter().map(|beside| {
             let ratio = self.rate / beside.rate;
             let (rate, cpu) = (number(Some(beside.rate)), number(Some(beside.cpu_s_per_million)));
-            format!("{ratio:.2} of {} ({rate}/s, {cpu} CPU s per million); ", beside.name)
+            format!("{ratio:.2} of {} ({rate}/s, {cpu} CPU s per million)", beside.name)
         });
-        [lower.to_owned(), beside.collect(), self.note.clone()].concat()
+        let parts = std::iter::once(lower.to_owned()).chain(beside).chain([self.note.clone()]);
+        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
     }
 }
 
