@@ -60,8 +60,13 @@ impl Jobs {
     /// [`BatchId::ids`](super::BatchId::ids).
     ///
     /// Within a partition the last one is asked for first: otherwise the end of one would let the next of its lane
-    /// start before its own request is read.
+    /// start before its own request is read. Carried to its end if the caller drops it.
     pub async fn cancel_many(&self, ids: &[JobId]) -> Vec<Result<(), JobError>> {
+        let (jobs, ids) = (self.clone(), ids.to_vec());
+        self.env.finish(async move { jobs.cancel_each(&ids).await }).await
+    }
+
+    async fn cancel_each(&self, ids: &[JobId]) -> Vec<Result<(), JobError>> {
         let mut parts: BTreeMap<Shard, Vec<usize>> = BTreeMap::new();
         for (place, id) in ids.iter().enumerate() {
             parts.entry(id.shard()).or_default().push(place);

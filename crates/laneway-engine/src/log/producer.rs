@@ -169,14 +169,19 @@ impl Producer {
             places.push(index);
             drafts.push(draft);
         }
-        let calls = parts.into_iter().map(|(partition, (places, drafts))| {
-            let object = object.clone();
-            async move {
-                let answer = self.append_part(info, partition, drafts, object).await;
-                places.iter().copied().zip(sent(partition, places.len(), answer)).collect::<Vec<_>>()
-            }
-        });
-        let mut all: Vec<(usize, Sent)> = join_all(calls).await.into_iter().flatten().collect();
+        let (producer, info) = (self.clone(), Arc::clone(info));
+        // A caller that goes away must not leave some of the partitions without their events.
+        let appending = async move {
+            let calls = parts.into_iter().map(|(partition, (places, drafts))| {
+                let (producer, info, object) = (&producer, &info, object.clone());
+                async move {
+                    let answer = producer.append_part(info, partition, drafts, object).await;
+                    places.iter().copied().zip(sent(partition, places.len(), answer)).collect::<Vec<_>>()
+                }
+            });
+            join_all(calls).await
+        };
+        let mut all: Vec<(usize, Sent)> = self.env.finish(appending).await.into_iter().flatten().collect();
         all.sort_unstable_by_key(|(place, _)| *place);
         all.into_iter().map(|(_, sent)| sent).collect()
     }

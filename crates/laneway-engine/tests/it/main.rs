@@ -3,6 +3,7 @@
 mod batches;
 mod batches_within;
 mod bounds;
+mod cancelled;
 mod claims;
 mod claims_handed_over;
 mod commit_limits;
