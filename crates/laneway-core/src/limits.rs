@@ -39,8 +39,9 @@ pub const RESULT_BYTES_MAX: usize = 16 << 20;
 pub const CHUNK_BYTES_MAX: usize = 1 << 20;
 /// Longest text of a cause, reason or error kept with an event.
 pub const CAUSE_BYTES_MAX: usize = 16 << 10;
-/// Highest number of streams ever created in one store: what a job id has room for.
-pub const STREAMS_MAX: u32 = (1 << 13) - 1;
+/// Most streams ever created in one store: what a job id has room for. Numbers are never given again, because job ids
+/// carry them. At one new stream a second they last half a year.
+pub const STREAMS_MAX: u32 = (1 << 24) - 1;
 /// Most partitions of one stream: what a job id has room for.
 pub const PARTITIONS_MAX: u32 = 1 << 12;
 /// Highest event id or schedule number: what a job id has room for.

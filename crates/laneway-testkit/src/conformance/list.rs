@@ -18,6 +18,7 @@ macro_rules! __each_case {
                 stream_and_processor_names_are_checked
                 stream_settings_are_checked
                 stream_numbers_are_never_reused
+                jobs_of_the_ten_thousandth_stream_are_found_by_their_id
                 a_removed_stream_is_gone
                 a_processor_is_listed_with_its_stream
                 registering_again_changes_the_settings_only

@@ -62,7 +62,7 @@ fn kind() -> impl Strategy<Value = Kind> {
 }
 
 pub(super) fn shard() -> impl Strategy<Value = Shard> {
-    (0u32..1 << 13, 0u32..1 << 12)
+    (0u32..1 << 24, 0u32..1 << 12)
         .prop_map(|(stream, partition)| Shard { stream: StreamId(stream), partition: Partition(partition) })
 }
 
