@@ -78,3 +78,13 @@ pub const DELAY_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
 pub const CHUNK_KEEP: Duration = Duration::from_secs(60 * 60);
 /// Longest name of a document in bytes.
 pub const DOCUMENT_NAME_BYTES_MAX: usize = 256;
+/// Most attempts at one event. More than a lane makes in a decade at the usual longest wait, so a number beyond it is a
+/// mistake; whoever means "for ever" says this one.
+pub const ATTEMPTS_MAX: u32 = 1_000_000;
+/// Longest wait before the next attempt that a handler, a worker or a policy may ask for: a mistyped unit is noticed.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+/// Longest time for which the end of a job is kept. Ends lie in the log, so what is kept holds back disk space for
+/// everybody; what must last longer belongs into a system of record.
+pub const JOB_KEEP_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+/// Longest time for which a stream keeps events, dead letters or the ends of idle lanes: a century stands for "for ever".
+pub const KEEP_MAX: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);

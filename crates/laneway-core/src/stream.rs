@@ -66,8 +66,23 @@ impl Default for StreamSettings {
 }
 
 impl StreamSettings {
-    /// Refuses what no store can be.
+    /// Refuses what no stream can be asked to be.
     pub fn check(&self) -> Result<(), Refusal> {
+        self.check_form()?;
+        for (field, length, max) in [
+            ("keep", self.keep, limits::KEEP_MAX),
+            ("dead_keep", self.dead_keep, limits::KEEP_MAX),
+            ("keep_done", self.keep_done, limits::JOB_KEEP_MAX),
+            ("forget_lanes_after", self.forget_lanes_after.unwrap_or_default(), limits::KEEP_MAX),
+        ] {
+            Refusal::check_longest(field, length, max)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses what no store can be. Streams that were made before there were limits of length pass: they are moved as
+    /// they are, and corrected when they are next changed.
+    pub fn check_form(&self) -> Result<(), Refusal> {
         if self.partitions == 0 || self.partitions > limits::PARTITIONS_MAX {
             let limit = format!("1 to {}", limits::PARTITIONS_MAX);
             return Err(Refusal::new("partitions", self.partitions.to_string(), limit));
@@ -106,6 +121,12 @@ impl StreamSettings {
             return Err(Refusal::new("partitions", self.partitions.to_string(), limit));
         }
         if before.mode != self.mode {
+    /// How long the end of a job is kept whose submitter says nothing. A stream that was made before there was a limit
+    /// keeps it as long as may be.
+    pub fn job_keep(&self) -> Duration {
+        self.keep_done.min(limits::JOB_KEEP_MAX)
+    }
+
             let limit = format!("{:?}, which never changes", before.mode);
             return Err(Refusal::new("mode", format!("{:?}", self.mode), limit));
         }

@@ -80,7 +80,7 @@ fn import_stream<S: State>(state: &mut S, stream: StreamInfo) -> Result<StreamId
     if state.stream(id) == Some(&stream) && shards().all(|shard| importing(state, shard).is_ok()) {
         return Ok(id);
     }
-    stream.settings.check()?;
+    stream.settings.check_form()?;
     check_new(state, &stream)?;
     let processors: Vec<ProcessorId> = stream.processors.iter().map(|processor| processor.id).collect();
     raise(state, Single::Streams, id.0)?;

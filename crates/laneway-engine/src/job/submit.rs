@@ -132,7 +132,7 @@ impl Jobs {
         by: &By,
         index: Option<usize>,
     ) -> Result<Draft, JobError> {
-        let keep = job.keep.unwrap_or(info.settings.keep_done);
+        let keep = job.keep.unwrap_or_else(|| info.settings.job_keep());
         self.made(job.draft, responder, keep, by, index, None)
     }
 

@@ -324,7 +324,7 @@ impl Schedules {
         draft.origin_seq = due.map(|due| due.0);
         if let Some(processor) = &schedule.firing.processor {
             let responder = self.responder(&info, processor).await?;
-            draft.job = Some(JobDraft { responder, keep: info.settings.keep_done });
+            draft.job = Some(JobDraft { responder, keep: info.settings.job_keep() });
         }
         let append = Append {
             shard: info.shard(schedule.partition(info.settings.partitions)),
