@@ -33,7 +33,11 @@ pub struct StreamSettings {
     /// passed it and it is in no siding; of events that are set aside in sidings, [`limits::PAGE_MAX`] per partition and
     /// processor are counted at most. Default none.
     pub max_pending: Option<u64>,
-    /// Most dedup ids remembered per partition; the oldest go first. Default 100,000.
+    /// How long a dedup id is remembered: the same again within that time is the same event, unless `dedup_max` newer ids
+    /// have come to its partition since. A change counts for events that are appended afterwards. Default: a day.
+    pub dedup_window: Duration,
+    /// Most dedup ids remembered per partition; beyond it the oldest go before their time, which is counted. Default
+    /// 100,000.
     pub dedup_max: u64,
     /// How long dead letters are kept. Default 30 days.
     pub dead_keep: Duration,
@@ -56,6 +60,7 @@ impl Default for StreamSettings {
             mode: Mode::Queue,
             keep: 7 * day,
             max_pending: None,
+            dedup_window: day,
             dedup_max: 100_000,
             dead_keep: 30 * day,
             keep_done: day,
@@ -76,6 +81,14 @@ impl StreamSettings {
             ("forget_lanes_after", self.forget_lanes_after.unwrap_or_default(), limits::KEEP_MAX),
         ] {
             Refusal::check_longest(field, length, max)?;
+        }
+        Refusal::check_longest("dedup_window", self.dedup_window, limits::DEDUP_WINDOW_MAX)?;
+        if self.dedup_window.is_zero() {
+            return Err(Refusal::new("dedup_window", "0", "more than nothing"));
+        }
+        if !(1..=limits::DEDUP_IDS_MAX).contains(&self.dedup_max) {
+            let limit = format!("1 to {}", limits::DEDUP_IDS_MAX);
+            return Err(Refusal::new("dedup_max", self.dedup_max.to_string(), limit));
         }
         Ok(())
     }
@@ -108,6 +121,12 @@ impl StreamSettings {
         Ok(())
     }
 
+    /// How long the end of a job is kept whose submitter says nothing. A stream that was made before there was a limit
+    /// keeps it as long as may be.
+    pub fn job_keep(&self) -> Duration {
+        self.keep_done.min(limits::JOB_KEEP_MAX)
+    }
+
     /// Most events waiting in one partition.
     pub fn max_pending_of_partition(&self) -> Option<u64> {
         self.max_pending.map(|max| max.div_ceil(u64::from(self.partitions.max(1))))
@@ -121,12 +140,6 @@ impl StreamSettings {
             return Err(Refusal::new("partitions", self.partitions.to_string(), limit));
         }
         if before.mode != self.mode {
-    /// How long the end of a job is kept whose submitter says nothing. A stream that was made before there was a limit
-    /// keeps it as long as may be.
-    pub fn job_keep(&self) -> Duration {
-        self.keep_done.min(limits::JOB_KEEP_MAX)
-    }
-
             let limit = format!("{:?}, which never changes", before.mode);
             return Err(Refusal::new("mode", format!("{:?}", self.mode), limit));
         }

@@ -191,6 +191,8 @@ fn import_shard<S: State>(state: &mut S, shard: Shard, info: ShardInfo, rows: Ro
         Rows::Counts(counts) => {
             let row = Numbered(counts.expired).to_row();
             state.put(Table::Store, &Single::Expired.of(shard), &row);
+            let row = Numbered(counts.dedup_evicted).to_row();
+            state.put(Table::Store, &Single::DedupEvicted.of(shard), &row);
         }
         _ => return Err(refusal("rows", "of another kind".to_owned(), "rows of a shard")),
     }

@@ -19,6 +19,7 @@ mod limits;
 mod lists;
 mod observed;
 mod order;
+mod origins;
 mod own_policy;
 mod processors;
 mod redrive;
