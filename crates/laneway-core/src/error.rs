@@ -1,8 +1,10 @@
 //! What can go wrong at the seams, named by what the caller does next.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::ids::{EventId, Incarnation, Seat, Shard, Term};
+use crate::period;
 
 /// The cause underneath: a driver's or the operating system's error.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -205,6 +207,14 @@ impl Refusal {
     /// Refuses a number above its limit.
     pub fn check_max(field: &'static str, value: usize, max: usize) -> Result<(), Self> {
         if value > max { Err(Self::new(field, value.to_string(), format!("at most {max}"))) } else { Ok(()) }
+    }
+
+    /// Refuses a length of time above its limit.
+    pub fn check_longest(field: &'static str, length: Duration, max: Duration) -> Result<(), Self> {
+        if length <= max {
+            return Ok(());
+        }
+        Err(Self::new(field, period::text(length), format!("at most {}", period::text(max))))
     }
 }
 

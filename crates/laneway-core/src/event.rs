@@ -224,6 +224,9 @@ impl Draft {
             }
             Refusal::check_max("dedup_id bytes", dedup.id.len(), limits::DEDUP_ID_BYTES_MAX)?;
         }
+        if let Some(job) = &self.job {
+            Refusal::check_longest("keep", job.keep, limits::JOB_KEEP_MAX)?;
+        }
         if !self.headers.is_empty() {
             Overrides::of(&self.headers)?;
         }

@@ -23,6 +23,12 @@ pub const EVENTS_PER_APPEND_MAX: usize = 1_000;
 pub const APPEND_BYTES_MAX: usize = 16 << 20;
 /// Longest dedup id in bytes.
 pub const DEDUP_ID_BYTES_MAX: usize = 256;
+/// Longest time for which a stream remembers dedup ids.
+pub const DEDUP_WINDOW_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+/// Most dedup ids that a partition may be asked to remember: each costs some 200 bytes.
+pub const DEDUP_IDS_MAX: u64 = 100_000_000;
+/// Longest name of an origin at which events have positions, in bytes.
+pub const ORIGIN_BYTES_MAX: usize = 256;
 /// Longest object or state value in bytes.
 pub const VALUE_BYTES_MAX: usize = 1 << 20;
 /// Longest state as a store keeps it: the handler's own, and where the newest wins the event done last beside it.
@@ -39,8 +45,9 @@ pub const RESULT_BYTES_MAX: usize = 16 << 20;
 pub const CHUNK_BYTES_MAX: usize = 1 << 20;
 /// Longest text of a cause, reason or error kept with an event.
 pub const CAUSE_BYTES_MAX: usize = 16 << 10;
-/// Highest number of streams ever created in one store: what a job id has room for.
-pub const STREAMS_MAX: u32 = (1 << 13) - 1;
+/// Most streams ever created in one store: what a job id has room for. Numbers are never given again, because job ids
+/// carry them. At one new stream a second they last half a year.
+pub const STREAMS_MAX: u32 = (1 << 24) - 1;
 /// Most partitions of one stream: what a job id has room for.
 pub const PARTITIONS_MAX: u32 = 1 << 12;
 /// Highest event id or schedule number: what a job id has room for.
@@ -73,6 +80,16 @@ pub const TAKE_GRACE: Duration = Duration::from_secs(10 * 60);
 pub const HOLD_MAX: Duration = Duration::from_secs(60 * 60);
 /// Longest delay: ten years, so that a mistyped unit is noticed.
 pub const DELAY_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
+/// Most attempts at one event. More than a lane makes in a decade at the usual longest wait, so a number beyond it is a
+/// mistake; whoever means "for ever" says this one.
+pub const ATTEMPTS_MAX: u32 = 1_000_000;
+/// Longest wait before the next attempt that a handler, a worker or a policy may ask for: a mistyped unit is noticed.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+/// Longest time for which the end of a job is kept. Ends lie in the log, so what is kept holds back disk space for
+/// everybody; what must last longer belongs into a system of record.
+pub const JOB_KEEP_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+/// Longest time for which a stream keeps events, dead letters or the ends of idle lanes: a century stands for "for ever".
+pub const KEEP_MAX: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
 /// Longest life of a stashed chunk that no commit has named.
 pub const CHUNK_KEEP: Duration = Duration::from_secs(60 * 60);
 /// Longest name of a document in bytes.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::error::Refusal;
 use crate::event::Headers;
+use crate::limits;
 use crate::period;
 
 /// Header: attempts at this event, the first included.
@@ -24,7 +25,7 @@ pub const TIMEOUT: &str = "laneway-timeout";
 pub const HEADERS: [&str; 5] = [MAX_ATTEMPTS, BACKOFF, BACKOFF_MAX, ON_FAILURE, TIMEOUT];
 
 /// Longest wait or run that an event may ask for: a mistyped unit is noticed.
-const PERIOD_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+const PERIOD_MAX: Duration = limits::RETRY_AFTER_MAX;
 
 /// What happens to an event that is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -114,9 +115,10 @@ impl Overrides {
 }
 
 fn attempts(value: &[u8]) -> Result<u32, Refusal> {
-    let number = text(value).parse().ok().filter(|number| *number > 0);
+    let number = text(value).parse().ok().filter(|number| (1..=limits::ATTEMPTS_MAX).contains(number));
     number.ok_or_else(|| {
-        Refusal::new(MAX_ATTEMPTS, text(value), "a number from 1: it counts the first attempt")
+        let limit = format!("a number from 1 to {}: it counts the first attempt", limits::ATTEMPTS_MAX);
+        Refusal::new(MAX_ATTEMPTS, text(value), limit)
     })
 }
 
@@ -173,6 +175,8 @@ mod tests {
     fn wrong_values_are_refused_by_field_value_and_limit() {
         for (name, value) in [
             ("laneway-max-attempts", "0"),
+            ("laneway-max-attempts", "1000001"),
+            ("laneway-max-attempts", "4294967295"),
             ("laneway-max-attempts", "many"),
             ("laneway-backoff", "5"),
             ("laneway-backoff-max", "367d"),

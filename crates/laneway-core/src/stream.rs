@@ -33,7 +33,11 @@ pub struct StreamSettings {
     /// passed it and it is in no siding; of events that are set aside in sidings, [`limits::PAGE_MAX`] per partition and
     /// processor are counted at most. Default none.
     pub max_pending: Option<u64>,
-    /// Most dedup ids remembered per partition; the oldest go first. Default 100,000.
+    /// How long a dedup id is remembered: the same again within that time is the same event, unless `dedup_max` newer ids
+    /// have come to its partition since. A change counts for events that are appended afterwards. Default: a day.
+    pub dedup_window: Duration,
+    /// Most dedup ids remembered per partition; beyond it the oldest go before their time, which is counted. Default
+    /// 100,000.
     pub dedup_max: u64,
     /// How long dead letters are kept. Default 30 days.
     pub dead_keep: Duration,
@@ -56,6 +60,7 @@ impl Default for StreamSettings {
             mode: Mode::Queue,
             keep: 7 * day,
             max_pending: None,
+            dedup_window: day,
             dedup_max: 100_000,
             dead_keep: 30 * day,
             keep_done: day,
@@ -66,8 +71,31 @@ impl Default for StreamSettings {
 }
 
 impl StreamSettings {
-    /// Refuses what no store can be.
+    /// Refuses what no stream can be asked to be.
     pub fn check(&self) -> Result<(), Refusal> {
+        self.check_form()?;
+        for (field, length, max) in [
+            ("keep", self.keep, limits::KEEP_MAX),
+            ("dead_keep", self.dead_keep, limits::KEEP_MAX),
+            ("keep_done", self.keep_done, limits::JOB_KEEP_MAX),
+            ("forget_lanes_after", self.forget_lanes_after.unwrap_or_default(), limits::KEEP_MAX),
+        ] {
+            Refusal::check_longest(field, length, max)?;
+        }
+        Refusal::check_longest("dedup_window", self.dedup_window, limits::DEDUP_WINDOW_MAX)?;
+        if self.dedup_window.is_zero() {
+            return Err(Refusal::new("dedup_window", "0", "more than nothing"));
+        }
+        if !(1..=limits::DEDUP_IDS_MAX).contains(&self.dedup_max) {
+            let limit = format!("1 to {}", limits::DEDUP_IDS_MAX);
+            return Err(Refusal::new("dedup_max", self.dedup_max.to_string(), limit));
+        }
+        Ok(())
+    }
+
+    /// Refuses what no store can be. Streams that were made before there were limits of length pass: they are moved as
+    /// they are, and corrected when they are next changed.
+    pub fn check_form(&self) -> Result<(), Refusal> {
         if self.partitions == 0 || self.partitions > limits::PARTITIONS_MAX {
             let limit = format!("1 to {}", limits::PARTITIONS_MAX);
             return Err(Refusal::new("partitions", self.partitions.to_string(), limit));
@@ -91,6 +119,12 @@ impl StreamSettings {
             check_name("responder", responder)?;
         }
         Ok(())
+    }
+
+    /// How long the end of a job is kept whose submitter says nothing. A stream that was made before there was a limit
+    /// keeps it as long as may be.
+    pub fn job_keep(&self) -> Duration {
+        self.keep_done.min(limits::JOB_KEEP_MAX)
     }
 
     /// Most events waiting in one partition.

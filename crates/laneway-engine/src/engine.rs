@@ -190,8 +190,17 @@ impl Engine {
         self.nearby.seats()
     }
 
-    /// Creates a stream, or changes the settings of one that is there.
+    /// Creates a stream, or changes the settings of one that is there. Carried to its end if the caller drops it.
     pub async fn define_stream(
+        &self,
+        name: &str,
+        settings: StreamSettings,
+    ) -> Result<Arc<StreamInfo>, DefineError> {
+        let (engine, name) = (self.clone(), name.to_owned());
+        self.env.finish(async move { engine.define_stream_now(&name, settings).await }).await
+    }
+
+    async fn define_stream_now(
         &self,
         name: &str,
         settings: StreamSettings,
@@ -220,8 +229,13 @@ impl Engine {
     }
 
     /// Removes a stream with everything in it: events, jobs, objects, and its processors with their progress. Those that
-    /// run here are drained first, and asked to stop after `within`.
+    /// run here are drained first, and asked to stop after `within`. Carried to its end if the caller drops it.
     pub async fn remove_stream(&self, name: &str, within: Duration) -> Result<(), DefineError> {
+        let (engine, name) = (self.clone(), name.to_owned());
+        self.env.finish(async move { engine.remove_stream_now(&name, within).await }).await
+    }
+
+    async fn remove_stream_now(&self, name: &str, within: Duration) -> Result<(), DefineError> {
         loop {
             self.catalogue.refresh().await?;
             let info = self.catalogue.stream(name).await?;

@@ -198,7 +198,7 @@ impl RedisStore {
     }
 
     async fn import_stream(&self, info: StreamInfo) -> Result<Defined> {
-        info.settings.check()?;
+        info.settings.check_form()?;
         let processors = info
             .processors
             .iter()

@@ -135,7 +135,7 @@ fn shard_call(rows: &Rows) -> Result<Arg> {
             piece_call("tickets", Arg::list(rows))
         }
         Rows::Ends(ends) => piece_call("ends", Arg::list(ends.iter().map(end_arg))),
-        Rows::Counts(counts) => piece_call("expired", parts![counts.expired]),
+        Rows::Counts(counts) => piece_call("expired", parts![counts.expired, counts.dedup_evicted]),
         _ => return Err(Refusal::new("rows", "of another kind", "rows of a shard").into()),
     })
 }

@@ -46,7 +46,8 @@ impl Store for RedisStore {
             any => Reply::of(any)?.each(|receipts| rows::receipt(receipts.list()?))?,
         };
         let object_version = Some(reply.number()?).filter(|version| *version > 0);
-        Ok(Appended { receipts, durability: self.server().0.durability, object_version })
+        let (durability, dedup_evicted) = (self.server().0.durability, reply.number()?);
+        Ok(Appended { receipts, durability, object_version, dedup_evicted })
     }
 
     async fn promote(&self, promote: Promote) -> Result<Promoted> {

@@ -183,7 +183,8 @@ fn counts(mut from: Reply) -> Result<Rows> {
         let processor = ProcessorId(row.small()?);
         Ok((processor, [row.number()?, row.number()?, row.number()?, row.number()?]))
     })?;
-    Ok(Rows::Counts(Counts { scheduled, seats, adoptions: from.small()?, expired: from.number()? }))
+    let (adoptions, expired, dedup_evicted) = (from.small()?, from.number()?, from.number()?);
+    Ok(Rows::Counts(Counts { scheduled, seats, adoptions, expired, dedup_evicted }))
 }
 
 fn end(mut row: Reply) -> Result<laneway_core::store::EndRow> {

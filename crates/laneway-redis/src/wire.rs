@@ -261,6 +261,9 @@ impl Wire for Reset {
     }
 }
 
+/// How long dedup ids are remembered where the bytes say nothing.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
 impl Wire for StreamSettings {
     fn put(&self, out: &mut Vec<u8>) {
         self.partitions.put(out);
@@ -271,11 +274,16 @@ impl Wire for StreamSettings {
         self.dead_keep.put(out);
         self.keep_done.put(out);
         // Without one the bytes are those of before it was known.
-        if self.responder.is_some() || self.forget_lanes_after.is_some() {
+        let has_window = self.dedup_window != DAY;
+        let forgets = self.forget_lanes_after.is_some() || has_window;
+        if self.responder.is_some() || forgets {
             Bytes::from(self.responder.clone().unwrap_or_default()).put(out);
         }
-        if let Some(length) = self.forget_lanes_after {
-            length.put(out);
+        if forgets {
+            self.forget_lanes_after.unwrap_or_default().put(out);
+        }
+        if has_window {
+            self.dedup_window.put(out);
         }
     }
     fn take(from: &mut From) -> Result<Self, Malformed> {
@@ -292,7 +300,12 @@ impl Wire for StreamSettings {
             } else {
                 Some(text(from)?).filter(|name| !name.is_empty())
             },
-            forget_lanes_after: if from.bytes.is_empty() { None } else { Some(Wire::take(from)?) },
+            forget_lanes_after: if from.bytes.is_empty() {
+                None
+            } else {
+                Some(Wire::take(from)?).filter(|length: &Duration| !length.is_zero())
+            },
+            dedup_window: if from.bytes.is_empty() { DAY } else { Wire::take(from)? },
         })
     }
 }
@@ -391,6 +404,11 @@ mod tests {
         // Settings from before there were responders end there, so that part reads back too.
         let answered = StreamSettings { responder: Some("charge".to_owned()), ..StreamSettings::default() };
         assert_eq!(load::<StreamSettings>(store(&answered)).unwrap(), answered);
+        let window = StreamSettings { dedup_window: Duration::from_secs(60), ..StreamSettings::default() };
+        let forgets = StreamSettings { forget_lanes_after: Some(Duration::from_secs(9)), ..window.clone() };
+        for settings in [window, forgets] {
+            assert_eq!(load::<StreamSettings>(store(&settings)).unwrap(), settings);
+        }
         reads_back(Ending {
             id: EventId(1),
             end: Terminal::Expired,

@@ -36,6 +36,14 @@ pub(crate) fn spawn<A: Send + 'static>(
     tokio::spawn(task)
 }
 
+/// Starts a task for the rest of something whose caller went away. Without a runtime the process is about to end, and the
+/// rest is dropped as it would be by a crash.
+pub(crate) fn spawn_rest(rest: impl Future<Output = ()> + Send + 'static) {
+    if tokio::runtime::Handle::try_current().is_ok() {
+        drop(spawn(rest));
+    }
+}
+
 /// Runs something that blocks, such as reading a folder, beside the runtime.
 #[expect(clippy::disallowed_methods, reason = "this crate's seam to threads")]
 pub(crate) async fn blocking<A: Send + 'static>(work: impl FnOnce() -> A + Send + 'static) -> A {

@@ -17,6 +17,18 @@ impl Client {
         self.send_once_done(&format!("/v1/streams/{}/events", escaped(stream)), &[], &body).await?.read()
     }
 
+    /// Appends events that have positions at an origin, such as the lines of a file. The same may be sent again at any time,
+    /// as long as positions are sent in order: what a partition has of that origin is not taken twice.
+    pub async fn append_from(
+        &self,
+        origin: &str,
+        stream: &str,
+        events: &[EventDraft],
+    ) -> Result<Appended, ClientError> {
+        let path = format!("/v1/streams/{}/events?origin={}", escaped(stream), escaped(origin));
+        self.send_once_done(&path, &[], &serde_json::to_vec(events)?).await?.read()
+    }
+
     /// Events of one partition after an id, in order.
     pub async fn events(
         &self,

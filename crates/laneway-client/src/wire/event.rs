@@ -57,7 +57,8 @@ macro_rules! draft {
             /// Ends as expired if it is not started within this time, such as `1h`.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub ttl: Option<String>,
-            /// Names it at its producer: the same again within a day is the same event.
+            /// Names it at its producer: the same again is the same event, as long as the stream remembers it (`dedup_window`
+            /// and `dedup_max`; a day unless it is told otherwise).
             #[serde(skip_serializing_if = "Option::is_none")]
             pub dedup_id: Option<String>,
             /// Appends only if the lane's last id is this; `null` if the lane must have none.
@@ -80,7 +81,11 @@ macro_rules! draft {
 
 draft!(
     /// An event to be.
-    EventDraft {}
+    EventDraft {
+        /// Its position at the origin that the query names, such as the number of its line: growing, from 1. A position
+        /// that is not above the highest its partition has of that origin is a repeat, however long ago that was.
+        position: Option<u64>,
+    }
 );
 draft!(
     /// A job to be: an event whose submitter wants its end.
@@ -113,6 +118,7 @@ impl JobDraft {
             expect_prev: self.expect_prev,
             object: self.object,
             expect_object_version: self.expect_object_version,
+            position: None,
         }
     }
 }

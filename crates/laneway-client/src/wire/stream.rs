@@ -31,6 +31,13 @@ pub struct StreamSettings {
     /// next event is then its first. Default: never, so that every key costs a little for ever.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forget_lanes_after: Option<String>,
+    /// How long a `dedup_id` or `Idempotency-Key` is remembered, such as `7d`: the same again within that time is the same
+    /// event, unless `dedup_max` newer ones have come to its partition since. Default `1d`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dedup_window: Option<String>,
+    /// Most ids that a partition remembers; beyond it the oldest go before their time. Default 100,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dedup_max: Option<u64>,
 }
 
 /// Which events of a lane run.
@@ -67,6 +74,12 @@ pub struct Stream {
     /// How long a lane must have had no event before it is forgotten; nothing where it never is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forget_lanes_after: Option<String>,
+    /// How long ids of events and keys of submissions are remembered.
+    pub dedup_window: String,
+    /// Most of them that a partition remembers.
+    pub dedup_max: u64,
+    /// How many of them went before their time, because there were more: a repeat of these is another event.
+    pub dedup_evicted: u64,
     /// The last id of each partition that has events.
     pub heads: Vec<PartitionHead>,
     /// Its processors and how far behind they are.

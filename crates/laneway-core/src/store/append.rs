@@ -70,6 +70,8 @@ pub struct Appended {
     pub durability: Durability,
     /// Version of the object after the call, when it changed.
     pub object_version: Option<u64>,
+    /// Dedup ids that made room for those of this call before their time was over.
+    pub dedup_evicted: u64,
 }
 
 /// What became of one draft.

@@ -199,4 +199,6 @@ pub struct Counts {
     pub adoptions: u32,
     /// Events that went by age without any processor.
     pub expired: u64,
+    /// Dedup ids that made room for others before their time was over: a repeat of these is another event.
+    pub dedup_evicted: u64,
 }

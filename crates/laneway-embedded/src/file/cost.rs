@@ -71,7 +71,7 @@ pub(super) fn append(append: &Append) -> Cost {
     let object =
         append.object.as_ref().and_then(|object| object.value.as_ref()).map_or(0, |value| value.len());
     let evicts = append.drafts.iter().any(|draft| draft.dedup.is_some());
-    let evicted = if evicts { EVICTED_PER_APPEND * EVICTED } else { 0 };
+    let evicted = if evicts { EVICTED_PER_APPEND * EVICTED + PER_ITEM } else { 0 };
     let bytes = append.drafts.iter().map(draft).sum::<usize>() + object + evicted + 4 * PER_ITEM;
     Cost { space: Space::Ordinary, bytes, first: false, synced: false }
 }

@@ -28,8 +28,9 @@ pub(crate) fn append<S: State>(
     let shard = append.shard;
     let (receipts, effects) = plan(state, now, append)?;
     let object_version = effects.object.as_ref().map(|(_, value)| value.version);
+    let dedup_evicted = effects.dedup.evicted;
     effects.apply(state, shard);
-    Ok(Appended { receipts, durability, object_version })
+    Ok(Appended { receipts, durability, object_version, dedup_evicted })
 }
 
 fn plan<S: View>(state: &S, now: Now, append: Append) -> Result<(Vec<Receipt>, Effects)> {
@@ -181,7 +182,7 @@ impl<S: View> Plan<'_, S> {
     }
 
     fn finish(mut self, info: &ShardInfo) -> Result<Effects> {
-        self.dedup.make_room(self.state, self.shard, self.stream.settings.dedup_max)?;
+        self.dedup.make_room(self.state, self.now, self.shard, self.stream.settings.dedup_max)?;
         let accepted = !self.joins.events.is_empty() || !self.waiting.is_empty();
         let info =
             (!self.waiting.is_empty()).then(|| ShardInfo { scheduled: self.scheduled, ..info.clone() });

@@ -24,6 +24,9 @@ pub(super) struct Entries {
     /// Rows that end now, with their end of life: over, or the oldest of too many.
     gone: Vec<(Vec<u8>, Timestamp)>,
     count: u64,
+    /// Of the rows that end now, those whose time is not over; and how many of them there ever were.
+    pub(super) evicted: u64,
+    evicted_ever: u64,
 }
 
 impl Entries {
@@ -63,7 +66,7 @@ impl Entries {
     }
 
     /// Finds what must go so that no more than `max` are remembered. The last check before the changes.
-    pub(super) fn make_room<S: View>(&mut self, state: &S, shard: Shard, max: u64) -> Result<()> {
+    pub(super) fn make_room<S: View>(&mut self, state: &S, now: Now, shard: Shard, max: u64) -> Result<()> {
         if self.new.is_empty() && self.gone.is_empty() {
             return Ok(());
         }
@@ -88,6 +91,9 @@ impl Entries {
             let dropped = (over - evicted).min(self.new.len());
             self.new.drain(..dropped);
             self.count -= (evicted + dropped) as u64;
+            let early = self.gone[ended..].iter().filter(|(_, until)| *until >= now.calendar).count();
+            self.evicted = (early + dropped) as u64;
+            self.evicted_ever = evicted_ever(state, shard)? + self.evicted;
         }
         Ok(())
     }
@@ -104,6 +110,10 @@ impl Entries {
             put_row(state, row, remembered);
         }
         set_count(state, shard, self.count);
+        if self.evicted > 0 {
+            let row = Numbered(self.evicted_ever).to_row();
+            state.put(Table::Store, &Single::DedupEvicted.of(shard), &row);
+        }
     }
 }
 
@@ -246,6 +256,12 @@ fn put_row<S: State>(state: &mut S, row: &[u8], remembered: &Remembered) {
 
 fn count<S: View>(state: &S, shard: Shard) -> Result<u64> {
     let count = load::<Numbered>(state, Table::Store, &Single::DedupCount.of(shard))?;
+    Ok(count.map_or(0, |count| count.0))
+}
+
+/// How many dedup ids of a shard ever went before their time.
+pub(super) fn evicted_ever<S: View>(state: &S, shard: Shard) -> Result<u64> {
+    let count = load::<Numbered>(state, Table::Store, &Single::DedupEvicted.of(shard))?;
     Ok(count.map_or(0, |count| count.0))
 }
 

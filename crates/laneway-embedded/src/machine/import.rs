@@ -83,7 +83,7 @@ fn import_stream<S: State>(state: &mut S, stream: StreamInfo) -> Result<StreamId
     if state.stream(id) == Some(&stream) && shards().all(|shard| importing(state, shard).is_ok()) {
         return Ok(id);
     }
-    stream.settings.check()?;
+    stream.settings.check_form()?;
     check_new(state, &stream)?;
     let processors: Vec<ProcessorId> = stream.processors.iter().map(|processor| processor.id).collect();
     raise(state, Single::Streams, id.0)?;
@@ -194,6 +194,8 @@ fn import_shard<S: State>(state: &mut S, shard: Shard, info: ShardInfo, rows: Ro
         Rows::Counts(counts) => {
             let row = Numbered(counts.expired).to_row();
             state.put(Table::Store, &Single::Expired.of(shard), &row);
+            let row = Numbered(counts.dedup_evicted).to_row();
+            state.put(Table::Store, &Single::DedupEvicted.of(shard), &row);
         }
         _ => return Err(refusal("rows", "of another kind".to_owned(), "rows of a shard")),
     }

@@ -9,6 +9,7 @@ use laneway_core::{Bytes, EventId, Key, Result, Seat, Shard, StoreError};
 
 use super::codec::keys::{self, Single};
 use super::codec::{Filed, Numbered, Outgoing, Stored, Value, Waiting, load};
+use super::dedup::evicted_ever;
 use super::job_ends::alive_until;
 use super::read::versioned;
 use super::seize::progress;
@@ -215,5 +216,6 @@ pub(crate) fn counts<S: View>(
         seats,
         adoptions: info.adoptions,
         expired: expired.map_or(0, |expired| expired.0),
+        dedup_evicted: evicted_ever(state, shard)?,
     })
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use laneway_core::limits::{ATTEMPTS_MAX, RETRY_AFTER_MAX};
 use laneway_core::{Refusal, StartAt};
 
 use crate::handler::Policy;
@@ -101,9 +102,11 @@ impl ProcessorSettings {
         if self.concurrency == 0 || self.concurrency > 100_000 {
             faults.push(Refusal::new("concurrency", self.concurrency.to_string(), "1 to 100,000"));
         }
-        if self.policy.max_attempts == 0 {
-            faults.push(Refusal::new("max_attempts", "0", "at least 1: it counts the first attempt"));
+        if !(1..=ATTEMPTS_MAX).contains(&self.policy.max_attempts) {
+            let limit = format!("1 to {ATTEMPTS_MAX}: it counts the first attempt");
+            faults.push(Refusal::new("max_attempts", self.policy.max_attempts.to_string(), limit));
         }
+        faults.extend(Refusal::check_longest("backoff_max", self.policy.backoff_max, RETRY_AFTER_MAX).err());
         if self.policy.crashes_max == 0 {
             faults.push(Refusal::new("crashes_max", "0", "at least 1"));
         }

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
+use laneway_core::limits::{ATTEMPTS_MAX, RETRY_AFTER_MAX};
 use laneway_core::{EventId, StartAt, Timestamp};
 
 use super::settings::{Batch, ProcessorSettings};
@@ -170,9 +171,10 @@ impl StoredProcessor {
         match field {
             field::CONCURRENCY => settings.concurrency = value.size()?,
             field::TIMEOUT => settings.timeout = Some(value.length()?),
-            field::MAX_ATTEMPTS => settings.policy.max_attempts = value.small()?,
-            field::BACKOFF => settings.policy.backoff = value.length()?,
-            field::BACKOFF_MAX => settings.policy.backoff_max = value.length()?,
+            // What was stored before there were limits runs on at the limit.
+            field::MAX_ATTEMPTS => settings.policy.max_attempts = value.small()?.min(ATTEMPTS_MAX),
+            field::BACKOFF => settings.policy.backoff = value.length()?.min(RETRY_AFTER_MAX),
+            field::BACKOFF_MAX => settings.policy.backoff_max = value.length()?.min(RETRY_AFTER_MAX),
             field::ON_FAILURE => {
                 let code = value.number()?;
                 let known = FAILURES.iter().find(|known| u64::from(failure_code(**known)) == code);

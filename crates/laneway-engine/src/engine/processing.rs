@@ -2,6 +2,9 @@
 //!
 //! A name is taken from the moment somebody begins to start or stop it until that is over, so that two callers cannot
 //! start one processor twice, and one that is being stopped is not started over its own end.
+//!
+//! Every change of several steps runs through [`Env::finish`](crate::Env::finish): a caller that goes away halfway leaves
+//! no processor that is registered and stopped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -196,7 +199,8 @@ impl Reserved {
 impl Engine {
     /// Registers a processor, or changes what is stored of it, without running it here.
     pub async fn register(&self, registration: &Registration) -> Result<(), DefineError> {
-        self.write(registration).await.map(|_| ())
+        let (engine, registration) = (self.clone(), registration.clone());
+        self.env.finish(async move { engine.write(&registration).await.map(|_| ()) }).await
     }
 
     /// Registers a processor and runs it on this node until it is stopped.
@@ -218,7 +222,7 @@ impl Engine {
         handler: Arc<dyn Handler>,
     ) -> Result<(), DefineError> {
         let reserved = self.running.reserve(&registration.name)?;
-        self.start(reserved, &registration, Work::Handler(handler)).await
+        self.start_whole(reserved, registration, Work::Handler(handler)).await
     }
 
     /// Registers a processor whose events remote workers claim at a desk, and offers them on this node.
@@ -235,8 +239,18 @@ impl Engine {
     pub async fn process_at_desk_as(&self, registration: Registration) -> Result<Arc<Desk>, DefineError> {
         let reserved = self.running.reserve(&registration.name)?;
         let desk = self.new_desk(&registration.settings);
-        self.start(reserved, &registration, Work::Desk(Arc::clone(&desk))).await?;
+        self.start_whole(reserved, registration, Work::Desk(Arc::clone(&desk))).await?;
         Ok(desk)
+    }
+
+    async fn start_whole(
+        &self,
+        reserved: Reserved,
+        registration: Registration,
+        work: Work,
+    ) -> Result<(), DefineError> {
+        let engine = self.clone();
+        self.env.finish(async move { engine.start(reserved, &registration, work).await }).await
     }
 
     /// The desk where remote workers claim the events of a processor that runs here.
@@ -254,9 +268,17 @@ impl Engine {
     /// A processor at a desk gets a new desk, see [`desk`](Self::desk); claims that are open after `within` are lost.
     /// Where the processor began (`start`) is history and stays as it was.
     ///
-    /// Settings that cannot be stored change nothing: the processor runs on. Once it is being drained the change is carried
-    /// out to its end, also when nobody waits for it any more.
+    /// Settings that cannot be stored change nothing: the processor runs on. Carried to its end if the caller drops it.
     pub async fn change_processor(
+        &self,
+        registration: Registration,
+        within: Duration,
+    ) -> Result<(), DefineError> {
+        let engine = self.clone();
+        self.env.finish(async move { engine.change_processor_now(registration, within).await }).await
+    }
+
+    async fn change_processor_now(
         &self,
         registration: Registration,
         within: Duration,
@@ -273,17 +295,8 @@ impl Engine {
             Work::Handler(handler) => Work::Handler(Arc::clone(handler)),
             Work::Desk(_) => Work::Desk(self.new_desk(&registration.settings)),
         };
-        let engine = self.clone();
-        let changing = async move {
-            engine.end(vec![processing], within).await;
-            engine.start(reserved, &registration, work).await
-        };
-        match self.env.spawn(changing).await {
-            Ok(changed) => changed,
-            Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
-            // The engine came to its end.
-            Err(_cancelled) => Err(not_running()),
-        }
+        self.end(vec![processing], within).await;
+        self.start(reserved, &registration, work).await
     }
 
     /// Takes over what other nodes were told to change about processors that run here: each is drained, and goes on with what is
@@ -317,7 +330,8 @@ impl Engine {
 
     /// Drains one processor on this node while the others run; after `within` its runs are asked to stop.
     ///
-    /// It stays registered, and what did not finish runs again when it is next started.
+    /// It stays registered, and what did not finish runs again when it is next started. Carried to its end if the caller
+    /// drops it: until then its name cannot be started.
     pub async fn stop_processor(&self, name: &str, within: Duration) -> Result<(), DefineError> {
         if self.stop_if_running(name, within).await {
             return Ok(());
@@ -326,14 +340,24 @@ impl Engine {
     }
 
     pub(super) async fn stop_if_running(&self, name: &str, within: Duration) -> bool {
-        let Some((_reserved, processing)) = self.running.take(name) else { return false };
-        self.end(vec![processing], within).await;
+        let Some((reserved, processing)) = self.running.take(name) else { return false };
+        let engine = self.clone();
+        let stopping = async move {
+            engine.end(vec![processing], within).await;
+            drop(reserved);
+        };
+        self.env.finish(stopping).await;
         true
     }
 
     /// Removes a processor with its progress, lane states and dead letters; it is drained here first. Jobs that only it
-    /// would have answered wait for ever and say so.
+    /// would have answered wait for ever and say so. Carried to its end if the caller drops it.
     pub async fn remove_processor(&self, name: &str, within: Duration) -> Result<(), DefineError> {
+        let (engine, name) = (self.clone(), name.to_owned());
+        self.env.finish(async move { engine.remove_processor_now(&name, within).await }).await
+    }
+
+    async fn remove_processor_now(&self, name: &str, within: Duration) -> Result<(), DefineError> {
         self.catalogue.refresh().await?;
         let (_, processor) = self.catalogue.processor(name).await?;
         self.stop_if_running(name, within).await;
@@ -367,8 +391,13 @@ impl Engine {
 
     /// Takes no new turns, lets what runs finish, and after `within` asks the rest to stop.
     ///
-    /// Nothing is lost: what did not finish runs again at the next start.
+    /// Nothing is lost: what did not finish runs again at the next start. Carried to its end if the caller drops it.
     pub async fn drain(&self, within: Duration) {
+        let engine = self.clone();
+        self.env.finish(async move { engine.drain_now(within).await }).await;
+    }
+
+    async fn drain_now(&self, within: Duration) {
         self.upkeep.lock().drain(..).for_each(|task| task.abort());
         if let Some(membership) = &self.membership {
             membership.leave();

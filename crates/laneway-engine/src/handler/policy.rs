@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use laneway_core::Headers;
 pub use laneway_core::OnFailure;
+use laneway_core::limits::RETRY_AFTER_MAX;
 use laneway_core::policy::Overrides;
 
 use super::types::{Failure, Retry};
@@ -79,7 +80,8 @@ impl Policy {
             return Decision::GiveUp(self.on_failure);
         }
         Decision::RetryAfter(match failure.retry {
-            Retry::After(wait) => wait,
+            // A handler in this process cannot be refused: it waits as long as anybody may.
+            Retry::After(wait) => wait.min(RETRY_AFTER_MAX),
             Retry::ByPolicy | Retry::Alone | Retry::Never | Retry::NotRun => {
                 self.wait_after(attempts, chance)
             }
@@ -117,6 +119,7 @@ mod tests {
     #[test]
     fn the_handler_may_say_when_but_not_more_often_than_allowed() {
         check(4, Retry::After(Duration::from_secs(9)), 0.0, Decision::RetryAfter(Duration::from_secs(9)));
+        check(4, Retry::After(Duration::MAX), 0.0, Decision::RetryAfter(RETRY_AFTER_MAX));
         check(5, Retry::After(Duration::from_secs(9)), 0.0, Decision::GiveUp(OnFailure::DeadLetter));
     }
 

@@ -131,7 +131,7 @@ impl Range {
 
 /// When a job was made, as its id tells.
 pub(super) fn millis_of(id: JobId) -> u64 {
-    u64::try_from(id.bits() >> 80).expect("48 bits")
+    id.created().as_millis()
 }
 
 impl fmt::Display for BatchId {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::join_all;
-use laneway_core::limits::PRIORITY_MAX;
+use laneway_core::limits::{JOB_KEEP_MAX, PRIORITY_MAX};
 use laneway_core::store::{Jobs as JobsCall, Request, RequestOp};
 use laneway_core::{
     Draft, EventId, JobId, JobNumber, LaneName, ProcessorId, Seat, Shard, Status, StoreError, TokenId, Topic,
@@ -60,8 +60,13 @@ impl Jobs {
     /// [`BatchId::ids`](super::BatchId::ids).
     ///
     /// Within a partition the last one is asked for first: otherwise the end of one would let the next of its lane
-    /// start before its own request is read.
+    /// start before its own request is read. Carried to its end if the caller drops it.
     pub async fn cancel_many(&self, ids: &[JobId]) -> Vec<Result<(), JobError>> {
+        let (jobs, ids) = (self.clone(), ids.to_vec());
+        self.env.finish(async move { jobs.cancel_each(&ids).await }).await
+    }
+
+    async fn cancel_each(&self, ids: &[JobId]) -> Vec<Result<(), JobError>> {
         let mut parts: BTreeMap<Shard, Vec<usize>> = BTreeMap::new();
         for (place, id) in ids.iter().enumerate() {
             parts.entry(id.shard()).or_default().push(place);
@@ -117,7 +122,9 @@ impl Jobs {
         (draft.generation, draft.incarnation) = (event.generation, event.incarnation);
         (draft.delete, draft.priority) = (event.delete, event.priority.min(PRIORITY_MAX));
         draft.ttl = event.expires_at.map(|at| Duration::from_micros(at.0.saturating_sub(event.time.0)));
-        let draft = self.made(draft, mark.responder, mark.keep, &by, None, Some(id))?;
+        // One that was submitted before there was a limit is kept as long as may be.
+        let keep = mark.keep.min(JOB_KEEP_MAX);
+        let draft = self.made(draft, mark.responder, keep, &by, None, Some(id))?;
         let submitted = self.append(&info.name, vec![draft]).await?.into_iter().next();
         submitted.unwrap_or_else(|| Err(JobError::NotMade("the store answered nothing".to_owned())))
     }

@@ -18,8 +18,6 @@ use super::headers;
 use super::jobs::Jobs;
 use crate::log::{Appending, Sent};
 
-/// How long an idempotency key is remembered.
-const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(24 * 3_600);
 /// Longest idempotency key in bytes: with the caller and an index it fits into a dedup id.
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 128;
 /// Longest name of a caller in bytes.
@@ -41,8 +39,8 @@ pub struct Submit {
 pub struct By {
     /// Who, as the front end knows it; handlers read it in the header `laneway-caller`. Default: nobody.
     pub caller: Option<String>,
-    /// The caller's name for this submission: the same again within a day is the same job, also while it runs, and
-    /// another body is refused. It counts per stream, caller and lane. Default: none.
+    /// The caller's name for this submission: the same again is the same job, also while it runs, as long as the stream
+    /// remembers it (`dedup_window` and `dedup_max`), and another body is refused. It counts per stream, caller and lane. Default: none.
     pub idempotency_key: Option<Bytes>,
 }
 
@@ -132,7 +130,7 @@ impl Jobs {
         by: &By,
         index: Option<usize>,
     ) -> Result<Draft, JobError> {
-        let keep = job.keep.unwrap_or(info.settings.keep_done);
+        let keep = job.keep.unwrap_or_else(|| info.settings.job_keep());
         self.made(job.draft, responder, keep, by, index, None)
     }
 
@@ -152,7 +150,8 @@ impl Jobs {
             }
             let body = body(&draft, responder);
             let id = by.dedup_id(key, index, retry_of);
-            draft.dedup = Some(Dedup { id, body, window: IDEMPOTENCY_WINDOW });
+            // As long as the stream says.
+            draft.dedup = Some(Dedup { id, body, window: Duration::ZERO });
         }
         draft.headers = headers::with(&draft.headers, by.caller.as_deref(), retry_of)?;
         draft.job = Some(JobDraft { responder, keep });

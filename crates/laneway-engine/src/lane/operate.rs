@@ -137,13 +137,18 @@ impl Operator {
         self.ask(shard, id, op(LaneName::Key(key.clone()))).await
     }
 
+    /// Asks all partitions. Carried to its end if the caller drops it: none is left out.
     async fn ask_all(&self, processor: &str, op: RequestOp) -> Result<Vec<Filed>, OperateError> {
         let (info, id) = self.catalogue.processor(processor).await?;
-        let mut filed = Vec::new();
-        for partition in 0..info.settings.partitions {
-            filed.push(self.ask(info.shard(Partition(partition)), id, op.clone()).await?);
-        }
-        Ok(filed)
+        let operator = self.clone();
+        let asking = async move {
+            let mut filed = Vec::new();
+            for partition in 0..info.settings.partitions {
+                filed.push(operator.ask(info.shard(Partition(partition)), id, op.clone()).await?);
+            }
+            Ok(filed)
+        };
+        self.env.finish(asking).await
     }
 
     async fn ask(&self, shard: Shard, processor: ProcessorId, op: RequestOp) -> Result<Filed, OperateError> {

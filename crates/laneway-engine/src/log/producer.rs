@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
-use laneway_core::limits::{APPEND_BYTES_MAX, EVENTS_PER_APPEND_MAX, PRIORITY_MAX};
+use laneway_core::limits::{APPEND_BYTES_MAX, EVENTS_PER_APPEND_MAX, ORIGIN_BYTES_MAX, PRIORITY_MAX};
 use laneway_core::store::{Append, Appended, ObjectWrite, Origin, Receipt, Source};
 use laneway_core::{
     Bytes, Draft, Durability, Mode, Partition, Refusal, Shard, Store, StoreError, StreamInfo, Term,
@@ -16,7 +16,7 @@ use tracing::Instrument;
 
 use super::catalogue::{Catalogue, CatalogueError};
 use crate::job::headers;
-use crate::observe::{sending, stamp};
+use crate::observe::{count_evicted, sending, stamp};
 use crate::service::Env;
 
 /// Times an append that nobody answered is repeated.
@@ -120,6 +120,28 @@ impl Producer {
         self.append_own(stream, appending).await
     }
 
+    /// Appends drafts that have positions at an origin, such as the lines of a file: `origin_seq` of each, growing. A
+    /// partition takes only what is above the highest position it has of that origin, however long ago that was, so the
+    /// same drafts may be sent again and again as long as they are sent in order. An event without a key finds its
+    /// partition by its position.
+    ///
+    /// A position that was left out stays out: once a higher one has arrived in its partition, it counts as a repeat.
+    ///
+    /// # Errors
+    /// As those of [`append`](Self::append); also when the name is too long or a position is missing or does not grow.
+    pub async fn append_from(
+        &self,
+        origin: &str,
+        stream: &str,
+        appending: Appending,
+    ) -> Result<Vec<Sent>, AppendError> {
+        check_positions(origin, &appending.drafts)?;
+        for (index, draft) in appending.drafts.iter().enumerate() {
+            headers::check(&draft.headers).map_err(|refusal| AppendError::Refused { index, refusal })?;
+        }
+        self.append_spanned(stream, appending, Some(origin)).await
+    }
+
     /// Refuses drafts that could never be appended to a stream, for a caller who appends them in several calls.
     ///
     /// # Errors
@@ -134,21 +156,42 @@ impl Producer {
         stream: &str,
         appending: Appending,
     ) -> Result<Vec<Sent>, AppendError> {
+        self.append_spanned(stream, appending, None).await
+    }
+
+    async fn append_spanned(
+        &self,
+        stream: &str,
+        appending: Appending,
+        origin: Option<&str>,
+    ) -> Result<Vec<Sent>, AppendError> {
         let span = sending(stream, appending.drafts.len());
-        let appended = self.append_traced(stream, appending);
+        let appended = self.append_traced(stream, appending, origin);
         if span.is_none() { appended.await } else { appended.instrument(span).await }
     }
 
-    async fn append_traced(&self, stream: &str, mut appending: Appending) -> Result<Vec<Sent>, AppendError> {
+    async fn append_traced(
+        &self,
+        stream: &str,
+        mut appending: Appending,
+        origin: Option<&str>,
+    ) -> Result<Vec<Sent>, AppendError> {
         stamp(&mut appending.drafts);
         let info = self.catalogue.stream(stream).await?;
+        remember_as_long(&info, &mut appending.drafts);
         check(&info, &appending.drafts)?;
         if appending.object.is_some() {
             check_one_key(&appending.drafts)?;
         }
-        let routes: Vec<Partition> = appending.drafts.iter().map(|draft| self.route(&info, draft)).collect();
+        let route = |draft| self.route(&info, draft, origin);
+        let routes: Vec<Partition> = appending.drafts.iter().map(route).collect();
         check_parts(&appending.drafts, &routes)?;
-        Ok(self.append_routed(&info, appending, &routes).await)
+        let origin = origin.map(|name| Origin {
+            // Apart from the names of schedules and producers.
+            source: Source::Named(Bytes::from(format!("origin/{name}"))),
+            term: Term(1),
+        });
+        Ok(self.append_routed(&info, appending, &routes, origin).await)
     }
 
     async fn append_routed(
@@ -156,11 +199,12 @@ impl Producer {
         info: &Arc<StreamInfo>,
         appending: Appending,
         routes: &[Partition],
+        origin: Option<Origin>,
     ) -> Vec<Sent> {
         let Appending { drafts, object } = appending;
         // Most calls are about one partition: nothing has to be taken apart and put together again for them.
         if let Some(first) = routes.first().filter(|first| routes.iter().all(|route| route == *first)) {
-            let answer = self.append_part(info, *first, drafts, object).await;
+            let answer = self.append_part(info, *first, drafts, object, origin).await;
             return sent(*first, routes.len(), answer);
         }
         let mut parts: BTreeMap<Partition, (Vec<usize>, Vec<Draft>)> = BTreeMap::new();
@@ -169,22 +213,32 @@ impl Producer {
             places.push(index);
             drafts.push(draft);
         }
-        let calls = parts.into_iter().map(|(partition, (places, drafts))| {
-            let object = object.clone();
-            async move {
-                let answer = self.append_part(info, partition, drafts, object).await;
-                places.iter().copied().zip(sent(partition, places.len(), answer)).collect::<Vec<_>>()
-            }
-        });
-        let mut all: Vec<(usize, Sent)> = join_all(calls).await.into_iter().flatten().collect();
+        let (producer, info) = (self.clone(), Arc::clone(info));
+        // A caller that goes away must not leave some of the partitions without their events.
+        let appending = async move {
+            let calls = parts.into_iter().map(|(partition, (places, drafts))| {
+                let (producer, info, object, origin) = (&producer, &info, object.clone(), origin.clone());
+                async move {
+                    let answer = producer.append_part(info, partition, drafts, object, origin).await;
+                    places.iter().copied().zip(sent(partition, places.len(), answer)).collect::<Vec<_>>()
+                }
+            });
+            join_all(calls).await
+        };
+        let mut all: Vec<(usize, Sent)> = self.env.finish(appending).await.into_iter().flatten().collect();
         all.sort_unstable_by_key(|(place, _)| *place);
         all.into_iter().map(|(_, sent)| sent).collect()
     }
 
-    fn route(&self, info: &StreamInfo, draft: &Draft) -> Partition {
+    fn route(&self, info: &StreamInfo, draft: &Draft, origin: Option<&str>) -> Partition {
         let partitions = info.settings.partitions;
         match (&draft.key, &draft.dedup) {
             (Some(key), _) => key.partition(partitions),
+            // A repeat must find the partition that knows its position.
+            (None, _) if origin.is_some() => {
+                let position = draft.origin_seq.unwrap_or_default();
+                Partition(u32::try_from(position % u64::from(partitions)).unwrap_or(0))
+            }
             // The same dedup id must find the same partition (contract 1.13).
             (None, Some(dedup)) => {
                 laneway_core::Key::new(dedup.id.clone()).map_or(Partition(0), |key| key.partition(partitions))
@@ -202,22 +256,28 @@ impl Producer {
         partition: Partition,
         mut drafts: Vec<Draft>,
         object: Option<ObjectWrite>,
+        origin: Option<Origin>,
     ) -> Result<Appended, StoreError> {
         let shard = info.shard(partition);
         // An answer can be lost only on the way from another process; in this one a repeat is never needed.
-        let numbered =
-            self.store.about().capabilities.shared && drafts.iter().any(|draft| draft.dedup.is_none());
+        let numbered = origin.is_none()
+            && self.store.about().capabilities.shared
+            && drafts.iter().any(|draft| draft.dedup.is_none());
         let mut name = numbered.then(|| self.numbering.take());
-        let origin = name.as_mut().map(|name| {
+        let own = name.as_mut().map(|name| {
             for draft in &mut drafts {
                 draft.origin_seq = Some(name.next);
                 name.next += 1;
             }
             Origin { source: Source::Named(name.source.clone()), term: Term(1) }
         });
+        let origin = origin.or(own);
         let append =
             Append { shard, incarnation: self.catalogue.life(), layout: info.layout, origin, drafts, object };
         let answer = self.send(append).await;
+        if let Ok(Appended { dedup_evicted: evicted @ 1.., .. }) = &answer {
+            count_evicted(&info.name, *evicted);
+        }
         // A name whose last call nobody answered is not used again: its numbers may still arrive.
         if !matches!(answer, Err(StoreError::Unknown { .. })) {
             self.numbering.free.lock().extend(name);
@@ -271,6 +331,32 @@ fn check(info: &StreamInfo, drafts: &[Draft]) -> Result<(), AppendError> {
     Ok(())
 }
 
+/// Refuses positions by which repeats could not be told.
+fn check_positions(origin: &str, drafts: &[Draft]) -> Result<(), AppendError> {
+    let refused = |index, refusal| AppendError::Refused { index, refusal };
+    if origin.is_empty() || origin.len() > ORIGIN_BYTES_MAX {
+        let limit = format!("1 to {ORIGIN_BYTES_MAX} bytes");
+        return Err(refused(0, Refusal::new("origin", format!("{} bytes", origin.len()), limit)));
+    }
+    let mut last = 0;
+    for (index, draft) in drafts.iter().enumerate() {
+        let Some(position) = draft.origin_seq.filter(|position| *position > last) else {
+            let value = draft.origin_seq.map_or_else(|| "absent".to_owned(), |position| position.to_string());
+            let limit = format!("a number above {last}, so that repeats can be told");
+            return Err(refused(index, Refusal::new("position", value, limit)));
+        };
+        last = position;
+    }
+    Ok(())
+}
+
+/// Remembers dedup ids for as long as the stream says, unless the draft wants more.
+fn remember_as_long(info: &StreamInfo, drafts: &mut [Draft]) {
+    for dedup in drafts.iter_mut().filter_map(|draft| draft.dedup.as_mut()) {
+        dedup.window = dedup.window.max(info.settings.dedup_window);
+    }
+}
+
 /// Refuses a priority that would be run as another one. Stores take any: what they have may be older than the limit.
 pub(crate) fn check_priority(draft: &Draft) -> Result<(), Refusal> {
     if draft.priority <= PRIORITY_MAX {
@@ -311,7 +397,7 @@ fn check_parts(drafts: &[Draft], routes: &[Partition]) -> Result<(), AppendError
 /// What became of the drafts of one partition.
 fn sent(partition: Partition, count: usize, answer: Result<Appended, StoreError>) -> Vec<Sent> {
     match answer {
-        Ok(Appended { receipts, durability, object_version }) => {
+        Ok(Appended { receipts, durability, object_version, dedup_evicted: _ }) => {
             let sent = |receipt| Sent {
                 partition,
                 receipt: Ok(receipt),

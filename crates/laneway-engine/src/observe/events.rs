@@ -80,6 +80,8 @@ pub struct PartitionStanding {
     pub scheduled: u64,
     /// Events that went by age without any processor.
     pub expired: u64,
+    /// Dedup ids that made room for others before their time was over.
+    pub dedup_evicted: u64,
     /// How far each processor is.
     pub processors: Vec<SeatStanding>,
 }
@@ -285,6 +287,7 @@ impl Looker {
                 trimmed: about.trimmed,
                 scheduled: counts.scheduled,
                 expired: counts.expired,
+                dedup_evicted: counts.dedup_evicted,
                 processors: named.map(standing).collect(),
             });
         }

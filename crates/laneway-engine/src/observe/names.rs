@@ -191,6 +191,12 @@ pub(super) const ADOPTIONS: Metric = Metric {
     labels: &[],
     help: "Partitions that this node took over from an earlier life of the store, which may have lost their end.",
 };
+pub(super) const DEDUP_EVICTED: Metric = Metric {
+    name: "laneway_dedup_evicted_total",
+    kind: MetricKind::Counter,
+    labels: &["stream"],
+    help: "Dedup ids that this node let go before their dedup_window was over, because dedup_max newer ones came: a repeat of these is another event.",
+};
 pub(super) const BUILD_INFO: Metric = Metric {
     name: "laneway_build_info",
     kind: MetricKind::Gauge,
@@ -224,6 +230,7 @@ pub const METRICS: &[Metric] = &[
     LEASES_LOST,
     REBALANCES,
     ADOPTIONS,
+    DEDUP_EVICTED,
     BUILD_INFO,
 ];
 
@@ -263,6 +270,11 @@ pub(super) fn show_held(seats: usize) {
 /// A partition of an earlier life of the store was taken over.
 pub(crate) fn count_adoption() {
     ADOPTIONS.counter(&[]).increment(1);
+}
+
+/// Dedup ids of a stream went before their time.
+pub(crate) fn count_evicted(stream: &str, count: u64) {
+    DEDUP_EVICTED.counter(&[stream]).increment(count);
 }
 
 /// This node was believed dead.

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use laneway_core::{Clock, CommitId, Nonce, Steady, Store, StoreError, SystemClock, Timestamp, TokenId};
 use laneway_lanes::table::Tick;
 use parking_lot::Mutex;
 
+use super::finish::Finishing;
 use super::store_time::StoreTime;
 
 /// Longer than any life of a process, and within what timers can take.
@@ -151,6 +153,21 @@ impl Env {
         let handle = tokio::spawn(mortal.unless_frozen(task));
         mortal.count(handle.abort_handle());
         handle
+    }
+
+    /// Makes a change of several steps that no caller can interrupt: if the returned future is dropped halfway, a task
+    /// carries the change to its end.
+    pub fn finish<F>(&self, change: F) -> impl Future<Output = F::Output> + Send + use<F>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let env = self.clone();
+        Finishing::new(change, move |rest: BoxFuture<'static, ()>| {
+            // Without a runtime the process is about to end, and the change stops as it would with a crash.
+            if tokio::runtime::Handle::try_current().is_ok() {
+                drop(env.spawn(rest));
+            }
+        })
     }
 }
 

@@ -196,8 +196,13 @@ impl Schedules {
         documents.into_iter().map(|found| Ok(Schedule::decode(found.bytes)?)).collect()
     }
 
-    /// Removes a schedule; what it fired stays.
+    /// Removes a schedule; what it fired stays. Carried to its end if the caller drops it.
     pub async fn remove(&self, name: &str) -> Result<(), ScheduleError> {
+        let (schedules, name) = (self.clone(), name.to_owned());
+        self.env.finish(async move { schedules.remove_now(&name).await }).await
+    }
+
+    async fn remove_now(&self, name: &str) -> Result<(), ScheduleError> {
         for document in [document(name), past_document(name)] {
             if let Some(found) = self.stores.documents.get(&document).await? {
                 self.stores.documents.delete(&document, found.version).await?;
@@ -319,7 +324,7 @@ impl Schedules {
         draft.origin_seq = due.map(|due| due.0);
         if let Some(processor) = &schedule.firing.processor {
             let responder = self.responder(&info, processor).await?;
-            draft.job = Some(JobDraft { responder, keep: info.settings.keep_done });
+            draft.job = Some(JobDraft { responder, keep: info.settings.job_keep() });
         }
         let append = Append {
             shard: info.shard(schedule.partition(info.settings.partitions)),

@@ -3,6 +3,7 @@
 mod batches;
 mod batches_within;
 mod bounds;
+mod cancelled;
 mod claims;
 mod claims_handed_over;
 mod commit_limits;
@@ -18,6 +19,7 @@ mod limits;
 mod lists;
 mod observed;
 mod order;
+mod origins;
 mod own_policy;
 mod processors;
 mod redrive;

@@ -2,18 +2,27 @@
 local EVICTED_PER_CALL = 16
 
 -- What of the dedup ids must go so that no more than the stream's bound are remembered.
+-- Answers how many go before their time.
 local function make_room(shard, new, gone)
   local count = call('HLEN', DEDUP) - #gone + #new
   -- A bound that was lowered is reached over several calls, so that none has to remove very many.
   local over = min(max(count - shard.dedup_max, 0), #new + EVICTED_PER_CALL)
-  if over == 0 then return end
+  if over == 0 then return 0 end
   local ended, is_gone = #gone, {}
   for _, name in ipairs(gone) do is_gone[name] = true end
-  for _, name in ipairs(call('ZRANGE', DEDUPZ, 0, over + ended - 1)) do
-    if #gone - ended < over and not is_gone[name] then gone[#gone + 1] = name end
+  local early = 0
+  local oldest = call('ZRANGE', DEDUPZ, 0, over + ended - 1, 'WITHSCORES')
+  for at = 1, #oldest, 2 do
+    local name = oldest[at]
+    if #gone - ended < over and not is_gone[name] then
+      gone[#gone + 1] = name
+      if tonumber(oldest[at + 1]) >= calendar then early = early + 1 end
+    end
   end
   -- A bound below what one call brings: even of these only the last stay.
-  for _ = 1, min(over - (#gone - ended), #new) do table.remove(new, 1) end
+  local dropped = min(over - (#gone - ended), #new)
+  for _ = 1, dropped do table.remove(new, 1) end
+  return early + dropped
 end
 
 -- Events up to the floor that wait in sidings; counted only when there may be more of them than there is room for.
@@ -138,7 +147,8 @@ local function main()
   end
   if not A.from_outbox then check_pending(shard, #joins.events) end
 
-  if #new > 0 or #gone > 0 then make_room(shard, new, gone) end
+  local evicted = (#new > 0 or #gone > 0) and make_room(shard, new, gone) or 0
+  if evicted > 0 then shard.dedup_evicted = (shard.dedup_evicted or 0) + evicted end
   local accepted = #joins.events > 0 or #waiting > 0
   write()
   for _, found in ipairs(waiting) do enter_schedule(found[1], found[2], found[3], calendar, found[4]) end
@@ -156,5 +166,5 @@ local function main()
     save_shard(shard)
     tell(A.topic)
   end
-  return { 'ok', receipts, object and accepted and object[2] or 0 }
+  return { 'ok', receipts, object and accepted and object[2] or 0, evicted }
 end

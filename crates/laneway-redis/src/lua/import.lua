@@ -78,7 +78,7 @@ function pieces.ends()
   end
 end
 function pieces.expired(shard)
-  shard.expired = A.rows[1]
+  shard.expired, shard.dedup_evicted = A.rows[1], A.rows[2]
   save_shard(shard)
 end
 function pieces.sided(_, k)

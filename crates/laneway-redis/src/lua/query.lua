@@ -76,7 +76,7 @@ function lists.counts(shard)
     local k, seat = found.k, found.seat
     seats[at] = { found.processor, call('HLEN', k.lane), call('HLEN', k.dead), seat.emitted - seat.forwarded, call('HLEN', k.request) }
   end
-  return { call('HLEN', SCHEDULE), seats, shard.adoptions, shard.expired }
+  return { call('HLEN', SCHEDULE), seats, shard.adoptions, shard.expired, shard.dedup_evicted or 0 }
 end
 function lists.events(shard)
   local rows, bytes, from, limit = {}, 0, max(A.from, shard.trimmed), min(A.limit, PAGE_MAX)

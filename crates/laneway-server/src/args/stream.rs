@@ -82,6 +82,12 @@ pub(crate) struct Kept {
     /// How long a lane must have had no event before it is forgotten, once its last one is gone, such as 90d, or never [default: never].
     #[arg(long, value_name = "LENGTH")]
     pub(crate) forget_lanes_after: Option<String>,
+    /// How long ids of events and keys of submissions are remembered, such as 7d [default: 1d].
+    #[arg(long, value_name = "LENGTH")]
+    pub(crate) dedup_window: Option<String>,
+    /// Most of them that a partition remembers [default: 100000].
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) dedup_max: Option<u64>,
 }
 
 /// Which events of a lane run.
@@ -128,7 +134,8 @@ pub(crate) struct SendArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 500)]
     pub(crate) batch: usize,
     /// Name of this sending [default: a new one]. Lines are known by it and their number: what was sent under the same
-    /// name within a day is not sent twice, so that a sending that was cut short can go on with the same input.
+    /// name is never sent twice, so a sending that was cut short can be repeated with the same input. A line that was
+    /// passed over as bad stays out: send it corrected under another name.
     #[arg(long, value_name = "NAME", visible_alias = "resume")]
     pub(crate) name: Option<String>,
     /// Begin with this line, as a sending that was cut short told.

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use self::deliver::{Delivered, Delivery, Numbered};
 pub(super) use self::draft::payload;
-use self::draft::{LinesAre, Reading};
+use self::draft::{KnownBy, LinesAre, Reading};
 use self::lines::{Input, Line};
 use crate::args::{Form, SendArgs};
 use crate::exit::{Exit, Fault};
@@ -39,7 +39,8 @@ pub(super) async fn run(client: &Client, writer: Writer, args: SendArgs, end: En
         (false, None, None) => LinesAre::Payloads { key: None },
     };
     let name = args.name.clone().unwrap_or_else(new_name);
-    let reading = Reading { lines, kind: args.kind.clone(), name };
+    let known = if is_made_up(&name) { KnownBy::DedupId } else { KnownBy::Position };
+    let reading = Reading { lines, kind: args.kind.clone(), name, known };
     if is_stdin {
         send_lines(client, writer, &args, reading, end).await
     } else {
@@ -52,6 +53,13 @@ fn new_name() -> String {
     format!("send-{:x}-{:x}", seam::now().0, std::process::id())
 }
 
+/// Whether a name was made by [`new_name`], in this process or in one that was cut short.
+fn is_made_up(name: &str) -> bool {
+    let is_hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let parts = name.strip_prefix("send-").and_then(|rest| rest.split_once('-'));
+    parts.is_some_and(|(time, process)| is_hex(time) && is_hex(process))
+}
+
 /// Arguments: few, so each is told what became of it.
 async fn send_few(client: &Client, writer: Writer, args: &SendArgs, reading: &Reading) -> Result<(), Fault> {
     let drafts = (1..).zip(&args.data).map(|(number, text)| {
@@ -60,7 +68,10 @@ async fn send_few(client: &Client, writer: Writer, args: &SendArgs, reading: &Re
             .map_err(|wrong| Fault::usage(format!("argument {}: {wrong}", plain(text))))
     });
     let drafts = drafts.collect::<Result<Vec<_>, Fault>>()?;
-    let appended = client.append(&args.stream, &drafts).await?;
+    let appended = match reading.origin() {
+        Some(origin) => client.append_from(origin, &args.stream, &drafts).await?,
+        None => client.append(&args.stream, &drafts).await?,
+    };
     let refused = appended.events.iter().find_map(|event| event.problem.clone());
     match (writer.form(), &appended.events[..]) {
         (Form::Json, _) => writer.json(&appended)?,
@@ -180,8 +191,9 @@ async fn send_lines(
     let report =
         Report { stream: args.stream.clone(), name: reading.name.clone(), next_line: 1, ..Report::default() };
     let begun = seam::steady();
+    let origin = reading.origin().map(str::to_owned);
     let mut sending = Sending { reading, args, writer, progress: &progress, report, begun };
-    let mut delivery = Delivery { client, stream: &args.stream, progress: &progress, has_met: false };
+    let mut delivery = Delivery { client, stream: &args.stream, origin, progress: &progress, has_met: false };
     let sent = sending.all(input, &mut delivery, end).await;
     let mut report = sending.report;
     report.seconds = seconds_since(begun);

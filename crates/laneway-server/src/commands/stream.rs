@@ -55,7 +55,7 @@ async fn create(client: &Client, writer: Writer, args: StreamCreate) -> Result<(
 async fn edit(client: &Client, writer: Writer, args: StreamEdit) -> Result<(), Fault> {
     let changes = kept(args.kept);
     if changes == StreamSettings::default() {
-        let hint = "say --keep, --keep-done, --max-pending, --responder or --forget-lanes-after";
+        let hint = "say --keep, --keep-done, --max-pending, --responder, --forget-lanes-after, --dedup-window or --dedup-max";
         return Err(Fault::usage("nothing to change").hint(hint));
     }
     let now = client.stream(&args.stream).await?;
@@ -70,6 +70,8 @@ async fn edit(client: &Client, writer: Writer, args: StreamEdit) -> Result<(), F
             .forget_lanes_after
             .or(now.forget_lanes_after)
             .filter(|after| after != NEVER),
+        dedup_window: changes.dedup_window.or(Some(now.dedup_window)),
+        dedup_max: changes.dedup_max.or(Some(now.dedup_max)),
     };
     let stream = client.put_stream(&args.stream, &settings).await?;
     let bound = stream.max_pending.map_or_else(|| "no bound".to_owned(), grouped);
@@ -90,6 +92,8 @@ fn kept(kept: Kept) -> StreamSettings {
         max_pending: kept.max_pending,
         responder: kept.responder,
         forget_lanes_after: kept.forget_lanes_after,
+        dedup_window: kept.dedup_window,
+        dedup_max: kept.dedup_max,
         ..StreamSettings::default()
     }
 }
@@ -164,6 +168,9 @@ impl Detail for Stream {
             ("max pending", self.max_pending.map_or(Cell::Nothing, Cell::Number)),
             ("responder", Cell::maybe(self.responder.clone())),
             ("forget lanes after", Cell::maybe(self.forget_lanes_after.clone())),
+            ("dedup window", Cell::Text(self.dedup_window.clone())),
+            ("dedup max", Cell::Number(self.dedup_max)),
+            ("dedup evicted", Cell::trouble(self.dedup_evicted)),
         ];
         let heads: Vec<String> =
             self.heads.iter().map(|head| format!("{}:{}", head.partition, head.head)).collect();

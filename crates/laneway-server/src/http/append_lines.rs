@@ -21,7 +21,7 @@ use super::code::Code;
 use super::error::{Failure, Result};
 use super::lines::{Line, Lines, MEDIA_TYPE};
 use super::receipt::{receipt, refused};
-use super::{answer, body, wire as convert};
+use super::{answer, body, events, wire as convert};
 use crate::node::Node;
 use crate::seam;
 
@@ -33,10 +33,16 @@ const ROOM_WITHIN: Duration = Duration::from_secs(10);
 const ROOM_LOOK_AFTER: Duration = Duration::from_millis(50);
 
 /// The answers, made as they are taken.
-pub(super) fn answer(node: Node, info: &StreamInfo, headers: HeaderMap, body: Body) -> Response {
+pub(super) fn answer(
+    node: Node,
+    info: &StreamInfo,
+    origin: Option<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
     let (stream, mode) = (info.name.clone(), info.settings.mode);
     let lines = Some(Lines::new(body));
-    let reader = Reader { appender: Appender { node, stream, mode }, headers, lines, is_over: false };
+    let reader = Reader { appender: Appender { node, stream, mode, origin }, headers, lines, is_over: false };
     let answers = futures::stream::unfold(reader, |mut reader| async {
         let answers = Box::pin(reader.next()).await?;
         Some((Ok::<_, std::convert::Infallible>(answers), reader))
@@ -57,6 +63,8 @@ struct Appender {
     node: Node,
     stream: String,
     mode: Mode,
+    /// Where the lines have positions.
+    origin: Option<String>,
 }
 
 /// An event with its line, ready to be appended.
@@ -149,7 +157,7 @@ impl Appender {
         while !run.is_empty() && !told.is_last {
             let object = run.iter_mut().find_map(|ready| ready.object.clone());
             let drafts = run.iter().map(|ready| ready.draft.clone()).collect();
-            match self.node.engine().producer().append(&self.stream, Appending { drafts, object }).await {
+            match self.append_drafts(Appending { drafts, object }).await {
                 Ok(sent) => {
                     let is_alone = run.len() == 1;
                     for (ready, sent) in run.drain(..).zip(sent) {
@@ -173,6 +181,10 @@ impl Appender {
         }
     }
 
+    async fn append_drafts(&self, appending: Appending) -> Result<Vec<Sent>, AppendError> {
+        events::append_drafts(&self.node, &self.stream, appending, self.origin.as_deref()).await
+    }
+
     /// Appends an event on its own; waits for room if there is none.
     async fn append_one(&self, ready: Ready, told: &mut Told) {
         if told.is_last {
@@ -181,7 +193,7 @@ impl Appender {
         let until = seam::steady().after(ROOM_WITHIN);
         loop {
             let appending = Appending { drafts: vec![ready.draft.clone()], object: ready.object.clone() };
-            let sent = match self.node.engine().producer().append(&self.stream, appending).await {
+            let sent = match self.append_drafts(appending).await {
                 Ok(mut sent) => sent.pop().expect("one draft has one answer"),
                 Err(error) => {
                     told.refuse(ready.line, &error.into());

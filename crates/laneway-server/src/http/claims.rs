@@ -16,7 +16,7 @@ use laneway_client::wire;
 use super::answer::Json;
 use super::code::Code;
 use super::error::{Failure, Result};
-use super::{body, wire as convert};
+use super::{body, under_way, wire as convert};
 use crate::node::Node;
 use crate::seam;
 
@@ -51,6 +51,8 @@ pub(super) async fn claim(
         let wait = until.since(seam::steady());
         tokio::select! {
             biased;
+            // Nobody would work on what is claimed from here on.
+            () = under_way::caller_gone() => break Vec::new(),
             claims = desk.claim(ClaimWish { wait, ..wish.clone() }) => break claims,
             () = node.stopping() => break Vec::new(),
             () = desk.closed() => {}

@@ -16,7 +16,7 @@ use super::error::{Each, Failure, Result};
 use super::lanes::processor_of;
 use super::paging::{self, Page, Paging};
 use super::processors::APPLIED_WITHIN;
-use super::{body, wire as convert};
+use super::{body, under_way, wire as convert};
 use crate::node::Node;
 
 /// Most dead letters of one call.
@@ -329,7 +329,7 @@ async fn file(node: &Node, wish: Wish, letter: &Letter, id: Option<EventId>) -> 
         Wish::Discard => RequestOp::Discard { id, lane },
     };
     let filed = engine.operator().file(seat, engine.env().token(), op).await?;
-    Ok(match engine.operator().answer(filed, APPLIED_WITHIN).await? {
+    Ok(match engine.operator().answer(filed, under_way::patience(APPLIED_WITHIN)).await? {
         Some(Answer::Applied | Answer::Already) => Ok(true),
         Some(Answer::Refused(why)) => Err(why.into()),
         None => Ok(false),

@@ -6,8 +6,8 @@ use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use laneway::core::{StoreError, StreamInfo};
-use laneway::engine::log::{AppendError, Appending};
+use laneway::core::{Refusal, StoreError, StreamInfo};
+use laneway::engine::log::{AppendError, Appending, Sent};
 use laneway::engine::observe::{EventView, LookError};
 use laneway::{EventId, Partition, Ref};
 use laneway_client::wire;
@@ -30,9 +30,16 @@ const PAGE: usize = 100;
 /// The body is one event, an array of up to 1,000, or CloudEvents 1.0 (one, a batch, or one in headers with its data as the
 /// body). With `application/x-ndjson` it is one event per line, as many as there are: every line is answered as soon as it
 /// is durable, so read the answers while you send.
+///
+/// With `?origin=NAME` every event has a `position`, such as the number of its line in a file. A partition takes only
+/// positions above the highest it has of that origin, whenever that was; the others are answered as duplicates. So whoever
+/// sends in order may begin again anywhere after a failure.
 #[utoipa::path(
     post, path = "/v1/streams/{stream}/events", tag = "events",
-    params(("stream" = String, Path, description = "the stream's name")),
+    params(
+        ("stream" = String, Path, description = "the stream's name"),
+        ("origin" = Option<String>, Query, description = "the name of the source at which the events have positions, up to 256 bytes"),
+    ),
     request_body(content(
         (wire::EventsBody = "application/json"),
         (wire::EventDraft = "application/x-ndjson"),
@@ -48,22 +55,56 @@ const PAGE: usize = 100;
 pub(super) async fn append(
     State(node): State<Node>,
     Path(stream): Path<String>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response> {
+    let origin = origin(query.as_deref())?;
     let media_type = body::media_type(&headers);
     if cloud_events::is_meant(media_type.as_deref(), &headers) {
+        if origin.is_some() {
+            return Err(Failure::value(
+                "query origin",
+                "set",
+                "absent beside CloudEvents, which have no position",
+            ));
+        }
         let (drafts, many) = cloud_events::read(media_type.as_deref(), &headers, body).await?;
         stream_info(&node, &stream).await?;
-        return append_all(&node, &stream, Appending { drafts, object: None }, many).await;
+        return append_all(&node, &stream, Appending { drafts, object: None }, None, many).await;
     }
     if media_type.as_deref() == Some(lines::MEDIA_TYPE) {
         let info = stream_info(&node, &stream).await?;
-        return Ok(append_lines::answer(node, &info, headers, body));
+        return Ok(append_lines::answer(node, &info, origin, headers, body));
     }
     let (events, many) = body::objects(&headers, body).await?;
     let mode = stream_info(&node, &stream).await?.settings.mode;
-    append_all(&node, &stream, convert::appending(events, mode)?, many).await
+    append_all(&node, &stream, convert::appending(events, mode)?, origin.as_deref(), many).await
+}
+
+/// The origin at which the events of a call have positions.
+fn origin(query: Option<&str>) -> Result<Option<String>> {
+    let query = Query::read(query, &["origin"])?;
+    let name = query.bytes("origin").map(|name| String::from_utf8(name.to_vec()));
+    name.transpose().map_err(|_| Failure::value("query origin", "other bytes", "UTF-8"))
+}
+
+/// Appends drafts, with positions if there is an origin.
+pub(super) async fn append_drafts(
+    node: &Node,
+    stream: &str,
+    appending: Appending,
+    origin: Option<&str>,
+) -> Result<Vec<Sent>, AppendError> {
+    let producer = node.engine().producer();
+    if let Some(origin) = origin {
+        return producer.append_from(origin, stream, appending).await;
+    }
+    if let Some(index) = appending.drafts.iter().position(|draft| draft.origin_seq.is_some()) {
+        let refusal = Refusal::new("position", "set", "absent unless the query names an origin");
+        return Err(AppendError::Refused { index, refusal });
+    }
+    producer.append(stream, appending).await
 }
 
 /// The stream that is appended to.
@@ -72,8 +113,14 @@ async fn stream_info(node: &Node, stream: &str) -> Result<Arc<StreamInfo>> {
     Ok(node.engine().catalogue().stream(stream).await?)
 }
 
-async fn append_all(node: &Node, stream: &str, appending: Appending, many: Many) -> Result<Response> {
-    let sent = node.engine().producer().append(stream, appending).await.map_err(|error| match error {
+async fn append_all(
+    node: &Node,
+    stream: &str,
+    appending: Appending,
+    origin: Option<&str>,
+    many: Many,
+) -> Result<Response> {
+    let sent = append_drafts(node, stream, appending, origin).await.map_err(|error| match error {
         // A single event has no number that anybody gave it.
         AppendError::Refused { refusal, .. } if many == Many::One => refusal.into(),
         error => Failure::from(error),

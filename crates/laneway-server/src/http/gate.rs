@@ -1,5 +1,9 @@
 //! What every request passes before its call: size of its head, Host and Origin, token and scope, read-only mode, rate,
 //! room. Nothing of a body is read before all of that.
+//!
+//! Invariant: a call that may change something is carried to its end, also when its caller hangs up. This is the one place
+//! that all of them pass, so no call can forget it. What such a call only waits for ends with its caller: see
+//! `under_way::caller_gone` and `under_way::patience`.
 
 use std::sync::Arc;
 
@@ -8,7 +12,9 @@ use axum::http::header::{AUTHORIZATION, HeaderMap};
 use axum::http::{Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures::future::BoxFuture;
 use hyper::body::Body as _;
+use laneway::engine::service::Finishing;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::body::BODY_BYTES_MAX;
@@ -21,6 +27,7 @@ use super::scopes::{Need, need};
 use super::under_way::{self, UnderWay};
 use super::unpack;
 use crate::access::{Book, Caller, Scope};
+use crate::seam;
 
 /// What may not be exceeded by a request. Every refusal names the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +100,12 @@ impl Gate {
         self.load.place(kind)
     }
 
+    /// Whether no call is under way.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.load.is_idle()
+    }
+
     pub(super) fn memory(&self) -> Memory {
         self.load.memory()
     }
@@ -101,16 +114,34 @@ impl Gate {
 /// Lets a request pass if it may be here.
 pub(super) async fn check(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     match pass(&gate, request) {
-        Ok((request, under_way)) => {
-            let room = under_way.room();
-            let answer = under_way::REQUEST.scope(under_way, next.run(request)).await;
+        Ok(Passed { request, under_way, changes }) => {
+            let (room, caller_gone) = (under_way.room(), under_way.caller_gone());
+            let answering = under_way::REQUEST.scope(under_way, next.run(request));
+            let answer = if changes {
+                // A caller that hangs up must not leave a change half done: the rest of it goes on without the caller.
+                let outlive = move |rest: BoxFuture<'static, ()>| {
+                    caller_gone.send_replace(true);
+                    seam::spawn_rest(rest);
+                };
+                Finishing::new(answering, outlive).await
+            } else {
+                answering.await
+            };
             under_way::keeping(room, answer)
         }
         Err(failure) => failure.into_response(),
     }
 }
 
-fn pass(gate: &Arc<Gate>, request: Request) -> Result<(Request, UnderWay)> {
+/// A request that may come in.
+struct Passed {
+    request: Request,
+    under_way: UnderWay,
+    /// Whether it may change something.
+    changes: bool,
+}
+
+fn pass(gate: &Arc<Gate>, request: Request) -> Result<Passed> {
     check_head(&gate.limits, request.uri(), request.headers())?;
     guard::check(&gate.hosts, request.headers())?;
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
@@ -120,7 +151,8 @@ fn pass(gate: &Arc<Gate>, request: Request) -> Result<(Request, UnderWay)> {
         need => need,
     };
     let caller = admitted(gate, need, request.headers())?;
-    if gate.mode == Mode::ReadOnly && need.changes(request.method()) {
+    let changes = need.changes(request.method());
+    if gate.mode == Mode::ReadOnly && changes {
         let detail =
             format!("the server was started with --read-only: {} changes something", request.method());
         return Err(Failure::new(Code::ReadOnly, detail));
@@ -134,7 +166,7 @@ fn pass(gate: &Arc<Gate>, request: Request) -> Result<(Request, UnderWay)> {
             under_way.take_place(kind)?;
         }
     }
-    Ok((unpack::unpacked(request)?, under_way))
+    Ok(Passed { request: unpack::unpacked(request)?, under_way, changes })
 }
 
 /// Who calls, if he may.

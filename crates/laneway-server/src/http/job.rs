@@ -15,7 +15,7 @@ use super::code::Code;
 use super::error::{Failure, Result};
 use super::prefer::Wait;
 use super::processors::APPLIED_WITHIN;
-use super::{job_view, jobs, prefer};
+use super::{job_view, jobs, prefer, under_way};
 use crate::node::Node;
 use crate::seam;
 
@@ -101,8 +101,8 @@ pub(super) async fn retry(
             wire::JobReceipt { retry_of: Some(id.to_string()), ..receipt }
         }
         Retried::Now(filed) => {
-            if let Some(Answer::Refused(why)) = node.engine().operator().answer(filed, APPLIED_WITHIN).await?
-            {
+            let within = under_way::patience(APPLIED_WITHIN);
+            if let Some(Answer::Refused(why)) = node.engine().operator().answer(filed, within).await? {
                 return Err(why.into());
             }
             let wire::Job { id, reference, status, .. } = job_view::told(&node, id).await?;
@@ -157,15 +157,17 @@ pub(super) async fn ends_within(node: &Node, id: JobId, wait: Duration) -> Resul
         biased;
         ended = seam::within(wait, ended) => Ok(ended.transpose()?.is_some()),
         () = node.stopping() => Ok(false),
+        () = under_way::caller_gone() => Ok(false),
     }
 }
 
-/// Waits for a job, but not beyond the end of this process.
+/// Waits for a job, but not beyond the end of this process, and no longer than the caller does.
 pub(super) async fn wait_for(node: &Node, id: JobId, wait: Duration) -> Result<Job> {
     tokio::select! {
         biased;
         job = node.engine().jobs().wait(id, wait) => Ok(job?),
         () = node.stopping() => Ok(node.engine().jobs().get(id).await?),
+        () = under_way::caller_gone() => Ok(node.engine().jobs().get(id).await?),
     }
 }
 

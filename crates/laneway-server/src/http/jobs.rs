@@ -7,6 +7,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use laneway::Mode;
+use laneway::core::Refusal;
+use laneway::core::limits::JOB_KEEP_MAX;
 use laneway::core::store::Receipt;
 use laneway::engine::job::{By, Job, JobError, Submissions, Submit, Submitted};
 use laneway::engine::log::AppendError;
@@ -115,6 +117,9 @@ fn submit_of(job: JobDraft, by: &By, mode: Mode) -> Result<Submit> {
     let keep = keep.as_deref().map(|keep| convert::length("keep", keep)).transpose()?;
     if keep.is_some_and(|keep| keep.is_zero()) {
         return Err(Failure::value("keep", "0", "more than nothing: nobody could read the end of the job"));
+    }
+    if let Some(keep) = keep {
+        Refusal::check_longest("keep", keep, JOB_KEEP_MAX)?;
     }
     let event = job.into_event();
     if event.object.is_some() {

@@ -114,7 +114,7 @@ async fn file(node: &Node, ops: Vec<(Seat, RequestOp)>) -> Result<Vec<Filed>> {
 
 /// How many the owners refused, and whether they have decided about all.
 async fn decided(node: &Node, filed: Vec<Filed>) -> Result<(u64, bool)> {
-    let until = seam::steady().after(APPLIED_WITHIN);
+    let until = seam::steady().after(under_way::patience(APPLIED_WITHIN));
     let (mut refused, mut applied) = (0, true);
     for request in filed {
         let left = Duration::from_micros(until.0.saturating_sub(seam::steady().0));

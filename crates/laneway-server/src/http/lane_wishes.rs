@@ -116,7 +116,7 @@ async fn ask(
     let (seat, token) = (Seat { shard: meant.shard, processor: id }, node.engine().env().token());
     let operator = node.engine().operator();
     let filed = operator.file(seat, token, op).await?;
-    let applied = match operator.answer(filed, APPLIED_WITHIN).await? {
+    let applied = match operator.answer(filed, under_way::patience(APPLIED_WITHIN)).await? {
         Some(Answer::Refused(why)) => return Err(why.into()),
         Some(Answer::Applied | Answer::Already) => true,
         None => false,

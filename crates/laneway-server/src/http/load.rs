@@ -79,6 +79,13 @@ impl Load {
         })
     }
 
+    /// Whether no call is under way.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.calls.available_permits() == self.calls_max
+            && self.waiting.available_permits() == self.waiting_max
+    }
+
     /// Memory for a body; nothing of it is taken yet.
     pub(super) fn memory(&self) -> Memory {
         Memory { pool: Arc::clone(&self.memory), max: self.memory_max, taken: None, used: 0 }

@@ -19,6 +19,8 @@ mod follow_place;
 mod follow_wish;
 mod gate;
 mod guard;
+#[cfg(test)]
+mod hang_ups;
 mod health;
 mod job;
 mod job_lists;

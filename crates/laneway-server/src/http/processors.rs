@@ -365,7 +365,8 @@ pub(super) struct Nothing {}
 /// Waits for the owners of all partitions.
 async fn applied(node: &Node, filed: Vec<Filed>) -> Result<(StatusCode, Json<wire::Count>)> {
     let count = filed.len() as u64;
-    let answers = filed.into_iter().map(|filed| node.engine().operator().answer(filed, APPLIED_WITHIN));
+    let within = under_way::patience(APPLIED_WITHIN);
+    let answers = filed.into_iter().map(|filed| node.engine().operator().answer(filed, within));
     let mut applied = true;
     for answer in futures::future::try_join_all(answers).await? {
         match answer {

@@ -30,7 +30,7 @@ impl Need {
 }
 
 /// The scope of every call, by its path. What only looks at something needs `read`, so only the others are listed.
-const CHANGES: &[(&str, &str, Scope)] = &[
+pub(super) const CHANGES: &[(&str, &str, Scope)] = &[
     ("PUT", "/v1/streams/{stream}", Scope::Admin),
     ("DELETE", "/v1/streams/{stream}", Scope::Admin),
     ("POST", "/v1/streams/{stream}/events", Scope::Write),

@@ -6,13 +6,14 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use parking_lot::Mutex;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::error::Result;
 use super::gate::{Gate, Limits};
@@ -28,6 +29,8 @@ pub(super) struct UnderWay {
     gate: Arc<Gate>,
     caller: Option<Caller>,
     room: Arc<Mutex<Room>>,
+    /// Whether its caller hung up. A call that changes something goes on then, but need not wait for anything.
+    caller_gone: Arc<watch::Sender<bool>>,
 }
 
 /// What a request takes until it is answered.
@@ -39,7 +42,17 @@ pub(super) struct Room {
 impl UnderWay {
     pub(super) fn new(gate: Arc<Gate>, caller: Option<Caller>) -> Self {
         let room = Room { place: None, memory: gate.memory() };
-        Self { gate, caller, room: Arc::new(Mutex::new(room)) }
+        Self {
+            gate,
+            caller,
+            room: Arc::new(Mutex::new(room)),
+            caller_gone: Arc::new(watch::Sender::new(false)),
+        }
+    }
+
+    /// Where the call learns that its caller hung up.
+    pub(super) fn caller_gone(&self) -> Arc<watch::Sender<bool>> {
+        Arc::clone(&self.caller_gone)
     }
 
     /// Who sent it, if it had a token.
@@ -75,6 +88,18 @@ pub(super) fn caller() -> Option<String> {
 /// Who sent the request that this task answers, for whoever asks who did that.
 pub(super) fn by() -> String {
     caller().unwrap_or_else(|| "a call without a token".to_owned())
+}
+
+/// Waits until the caller has hung up. Only calls that change something outlive their caller.
+pub(super) async fn caller_gone() {
+    let mut gone = REQUEST.with(|request| request.caller_gone.subscribe());
+    // The request itself holds the sender.
+    drop(gone.wait_for(|gone| *gone).await);
+}
+
+/// How long to wait on behalf of the caller: not at all once it has hung up.
+pub(super) fn patience(within: Duration) -> Duration {
+    if REQUEST.with(|request| *request.caller_gone.borrow()) { Duration::ZERO } else { within }
 }
 
 /// Counts bytes of its body, which stay in memory until its end.

@@ -85,6 +85,85 @@ async fn a_job_that_has_ended_is_run_again_as_a_new_one() {
     program.stop().await;
 }
 
+/// A key is known as long as the stream says: by time, and by how many newer ones came to its partition.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idempotency_key_is_known_up_to_the_bound_of_its_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = ready(&program).await;
+    let settings = r#"{"partitions":4,"dedup_max":3,"dedup_window":"2d"}"#;
+    let stream = client.put_stream("orders", &serde_json::from_str(settings).unwrap()).await.unwrap();
+    assert_eq!((stream.dedup_max, stream.dedup_window.as_str(), stream.dedup_evicted), (3, "2d", 0));
+    let submit = async |key: &str| {
+        let key = [(HeaderName::from_static("idempotency-key"), key)];
+        let body = Some(br#"{"key":"ann","data":1}"#.to_vec());
+        let answer = client.send(Method::POST, "/v1/streams/orders/jobs", &key, body).await.unwrap();
+        value(&answer)["id"].as_str().unwrap().to_owned()
+    };
+    let first = submit("first").await;
+    submit("second").await;
+    submit("third").await;
+    assert_eq!(submit("first").await, first, "there was room for three");
+    submit("fourth").await;
+    assert_ne!(submit("first").await, first, "a fourth has come since");
+    let stream = client.stream("orders").await.unwrap();
+    assert!(stream.dedup_evicted >= 1, "and that is told: {stream:?}");
+    let metrics = client.send(Method::GET, "/metrics", &[], None).await.unwrap();
+    let metrics = String::from_utf8_lossy(&metrics.body).into_owned();
+    assert!(metrics.contains(r#"laneway_dedup_evicted_total{stream="orders"}"#), "{metrics}");
+    for (field, value) in [("dedup_max", "0"), ("dedup_max", "100000001"), ("dedup_window", r#""367d""#)] {
+        let wrong = format!(r#"{{"partitions":4,"{field}":{value}}}"#);
+        let refused = client.put_stream("orders", &serde_json::from_str(&wrong).unwrap()).await.unwrap_err();
+        assert_eq!(refused.code(), Some("invalid_value"), "{refused}");
+        assert!(refused.to_string().contains(field), "{refused}");
+    }
+    program.stop().await;
+}
+
+/// Values that were taken without a bound: each is refused with its field, value and limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn lengths_and_attempts_have_a_maximum() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    let client = ready(&program).await;
+    let check = async |method: Method, path: &str, body: &str, words: &str| {
+        let answer = client.send(method, path, &[], Some(body.as_bytes().to_vec())).await.unwrap();
+        let told = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(answer.status == 400 && told.contains(words), "{path}: {} {told}", answer.status);
+    };
+    let (events, jobs) = ("/v1/streams/orders/events", "/v1/streams/orders/jobs");
+    check(Method::POST, jobs, r#"{"data":1,"keep":"36500d"}"#, "keep is 36500d, must be at most 366d").await;
+    let attempts = r#"{"data":1,"headers":{"laneway-max-attempts":"4294967295"}}"#;
+    let words = "laneway-max-attempts is 4294967295, must be a number from 1 to 1000000";
+    check(Method::POST, events, attempts, words).await;
+    for (field, value) in [("keep", "36601d"), ("keep_done", "367d"), ("forget_lanes_after", "36601d")] {
+        let body = format!(r#"{{"partitions":4,"{field}":"{value}"}}"#);
+        check(Method::PUT, "/v1/streams/orders", &body, &format!("{field} is {value}, must be at most"))
+            .await;
+    }
+    for (field, value, words) in [
+        ("max_attempts", "4294967295", "max_attempts is 4294967295, must be 1 to 1000000"),
+        ("backoff_max", r#""367d""#, "backoff_max is 367d, must be at most 366d"),
+    ] {
+        let body = format!(r#"{{"stream":"orders","pull":true,"retry":{{"{field}":{value}}}}}"#);
+        check(Method::PUT, "/v1/processors/charge", &body, words).await;
+    }
+    let job = r#"{"key":"ann","data":1}"#;
+    client.send(Method::POST, jobs, &[], Some(job.as_bytes().to_vec())).await.unwrap();
+    let claimed = claim(&client).await;
+    let late = format!(
+        r#"{{"settlements":[{{"claim":"{}","outcome":"retry","retry_after":"18446744073709551615us"}}]}}"#,
+        claimed.claim
+    );
+    let settled =
+        client.send(Method::POST, "/v1/processors/charge/settle", &[], Some(late.into_bytes())).await;
+    let settled = value(&settled.unwrap());
+    let told = &settled["settlements"][0];
+    assert_eq!((&told["accepted"], &told["code"]), (&false.into(), &"invalid_value".into()), "{settled}");
+    assert!(told["detail"].as_str().unwrap().contains("must be at most 366d"), "{settled}");
+    program.stop().await;
+}
+
 /// A parked job ends every wait, and a retry runs the very same job now.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_parked_job_is_told_to_whoever_waits_and_retried_in_its_place() {

@@ -13,6 +13,7 @@ mod errors;
 mod exec;
 mod follow;
 mod guides;
+mod hang_up;
 mod http_calls;
 mod jobs;
 mod keys;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_core::event::Dedup;
-use laneway_core::store::{Append, ObjectWrite, Origin, Receipt, Source};
+use laneway_core::store::{Append, ObjectWrite, Origin, Query, Receipt, Source};
 use laneway_core::{ConflictReason, Draft, EventId, Seq, StreamSettings, Term};
 
-use super::expect::{expect_conflict, expect_refused};
+use super::expect::{expect_conflict, expect_refused, rows};
 use crate::bench::{Bench, DraftExt, Place, delayed, draft, job_draft, key, keyless};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -114,6 +114,31 @@ pub async fn the_number_of_dedup_ids_is_bounded(bench: &Bench) {
     }
     let forgotten = bench.send(&place, vec![named("short", 1)]).await;
     assert!(matches!(forgotten[..], [Receipt::New { .. }]), "{forgotten:?}");
+}
+
+/// Contract 1.13: what goes before its time is counted, by the call and for good; what goes in time is not.
+pub async fn dedup_ids_that_go_early_are_counted(bench: &Bench) {
+    let place = bench.place_with(StreamSettings { dedup_max: 2, ..Bench::settings() }).await;
+    let mut early = 0;
+    for id in ["a", "b", "c", "d"] {
+        let append = bench.append_to(&place, vec![draft("a", "x").dedup(id, 1)]);
+        early += bench.store().append(append).await.expect("there is room").dedup_evicted;
+    }
+    let counted = async || rows!(bench, Query::Counts(place.shard), Counts).dedup_evicted;
+    assert_eq!((early, counted().await), (2, 2));
+    let append = bench.append_to(&place, vec![draft("a", "x").dedup("d", 1)]);
+    assert_eq!(bench.store().append(append).await.expect("a repeat").dedup_evicted, 0);
+    // More than the bound in one call: even of these only the last stay.
+    let drafts = ["e", "f", "g"].map(|id| draft("a", "x").dedup(id, 1)).to_vec();
+    let appended = bench.store().append(bench.append_to(&place, drafts)).await.expect("there is room");
+    assert_eq!((appended.dedup_evicted, counted().await), (3, 5));
+    if !bench.clock_moves() {
+        return;
+    }
+    bench.advance(2 * HOUR);
+    let append = bench.append_to(&place, vec![draft("a", "x").dedup("h", 1)]);
+    assert_eq!(bench.store().append(append).await.expect("there is room").dedup_evicted, 0);
+    assert_eq!(counted().await, 5, "their time was over");
 }
 
 /// Contract 1.10: a delayed draft is remembered from acceptance until its promotion plus the window.

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::store::{Define, Query, ReadFrom};
+use laneway_core::store::{Define, Import, JobState, Query, ReadFrom, Receipt};
 use laneway_core::{
-    ConflictReason, EventId, Mode, Partition, ProcessorId, Seat, Shard, StartAt, StoreError, StreamId,
-    StreamSettings, limits,
+    ConflictReason, Draft, EventId, JobId, Mode, Partition, ProcessorId, Seat, Shard, StartAt, StoreError,
+    StreamId, StreamSettings, limits,
 };
 
 use super::expect::{expect_conflict, expect_error, expect_refused};
-use crate::bench::{Bench, Place, draft, keyless, passed};
+use crate::bench::{Bench, Place, delayed, draft, job_draft, keyless, passed};
 
 fn stream(name: &str, expect: Option<u64>, settings: StreamSettings) -> Define {
     Define::Stream { name: name.to_owned(), expect, settings }
@@ -114,6 +114,47 @@ pub async fn stream_numbers_are_never_reused(bench: &Bench) {
     let name = first.name.clone();
     let second = bench.define(stream(&name, None, Bench::settings())).await.stream.expect("created");
     assert!(second.id > first.id, "{} after {}", second.id, first.id);
+}
+
+/// Contract 1.11: a store may create far more streams than it has at a time, and their jobs are found by their ids.
+pub async fn jobs_of_the_ten_thousandth_stream_are_found_by_their_id(bench: &Bench) {
+    for last in [8_190, 8_191, 9_999, limits::STREAMS_MAX - 1] {
+        // As if so many had been created and removed.
+        bench.define(Define::Import(Import::Numbers(StreamId(last), ProcessorId(0)))).await;
+        let place = bench.place().await;
+        assert_eq!(place.stream.id, StreamId(last + 1));
+        let responder = place.seat.processor;
+        let delayed = Draft {
+            delay: delayed("a", "x", Duration::from_secs(60)).delay,
+            ..job_draft("a", "x", responder)
+        };
+        let receipts = bench.send(&place, vec![job_draft("a", "x", responder), delayed]).await;
+        for receipt in receipts {
+            let (Receipt::New { job: Some(job), .. } | Receipt::Scheduled { job: Some(job), .. }) = receipt
+            else {
+                panic!("{receipt:?}");
+            };
+            let job: JobId = job.to_string().parse().expect("it was written so");
+            assert_eq!(job.shard(), place.shard);
+            let found = bench.job(place.shard, job.number()).await;
+            assert!(matches!(found, JobState::Pending { .. } | JobState::Scheduled { .. }), "{found:?}");
+        }
+        let marked = bench.events(place.shard).await.remove(0).job.expect("a job");
+        assert_eq!(marked.id.shard(), place.shard);
+        assert_eq!(
+            marked.id,
+            JobId::new(marked.id.created(), place.shard, marked.id.number()),
+            "as others make it"
+        );
+        bench
+            .define(Define::RemoveStream {
+                stream: place.stream.id,
+                expect: bench.stream_info(place.stream.id).await.expect("there").version,
+            })
+            .await;
+    }
+    let one_more = bench.store().define(stream("one-more", None, Bench::settings())).await;
+    expect_refused!(one_more);
 }
 
 /// Contract 2, define: a removed stream is gone with its events and seats.

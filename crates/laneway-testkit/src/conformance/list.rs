@@ -18,6 +18,7 @@ macro_rules! __each_case {
                 stream_and_processor_names_are_checked
                 stream_settings_are_checked
                 stream_numbers_are_never_reused
+                jobs_of_the_ten_thousandth_stream_are_found_by_their_id
                 a_removed_stream_is_gone
                 a_processor_is_listed_with_its_stream
                 registering_again_changes_the_settings_only
@@ -67,6 +68,7 @@ macro_rules! __each_case {
                 duplicates_do_not_hinder_their_neighbours
                 a_dedup_id_is_remembered_for_its_window
                 the_number_of_dedup_ids_is_bounded
+                dedup_ids_that_go_early_are_counted
                 a_delayed_draft_is_deduplicated_from_acceptance
                 an_origin_number_is_taken_once
                 an_older_holder_of_a_source_is_refused

@@ -148,7 +148,7 @@ pub async fn counts_agree_with_the_lists(bench: &Bench) {
     bench.store().request(request).await.expect("a seat that exists");
     let counts = rows!(bench, Query::Counts(place.shard), Counts);
     let seats = vec![(place.seat.processor, [2, 4, 3, 1])];
-    assert_eq!(counts, Counts { scheduled: 5, seats, adoptions: 0, expired: 0 });
+    assert_eq!(counts, Counts { scheduled: 5, seats, adoptions: 0, expired: 0, dedup_evicted: 0 });
 }
 
 /// Contract 2, query: no such shard, no such seat.

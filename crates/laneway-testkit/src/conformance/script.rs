@@ -102,6 +102,7 @@ impl Script {
                 keep: Duration::from_secs(50),
                 max_pending: Some(400),
                 dedup_max: 8,
+                dedup_window: Duration::from_secs(3_600),
                 dead_keep: Duration::from_secs(100),
                 keep_done: Duration::from_secs(70),
                 responder: Some("charge".to_owned()),

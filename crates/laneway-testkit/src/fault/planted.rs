@@ -259,7 +259,7 @@ impl Planted {
             job: None,
         });
         let durability = self.inner.about().capabilities.durability;
-        Ok(Appended { receipts: receipts.collect(), durability, object_version: None })
+        Ok(Appended { receipts: receipts.collect(), durability, object_version: None, dedup_evicted: 0 })
     }
 
     async fn trim_too_far(&self, trim: Trim) -> Result<Trimmed> {

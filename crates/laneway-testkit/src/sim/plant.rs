@@ -269,7 +269,7 @@ impl Planted {
 
     fn appended(&self, receipts: Vec<Receipt>) -> Appended {
         let durability = self.inner.about().capabilities.durability;
-        Appended { receipts, durability, object_version: None }
+        Appended { receipts, durability, object_version: None, dedup_evicted: 0 }
     }
 
     /// Writes what a shard has in the buffer.

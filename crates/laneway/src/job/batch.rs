@@ -112,7 +112,8 @@ impl<'a, T: Record, Out> SubmittingMany<'a, T, Out> {
         Self { keep: Some(length), ..self }
     }
 
-    /// Names the submission: the same again within a day are the same jobs, and another body is a conflict.
+    /// Names the submission: the same again are the same jobs as long as the stream remembers it
+    /// ([`Stream::dedup_window`](crate::Stream::dedup_window)), and another body is a conflict.
     pub fn idempotency_key(mut self, key: impl Into<Vec<u8>>) -> Self {
         self.by.idempotency_key = Some(bytes::Bytes::from(key.into()));
         self

@@ -95,8 +95,8 @@ impl<'a, T: Record, Out> Submitting<'a, T, Out> {
 
     options!();
 
-    /// Names the submission: the same again within a day is the same job, also while it runs, and another body is a
-    /// conflict. It counts per caller and lane.
+    /// Names the submission: the same again is the same job, also while it runs, as long as the stream remembers it
+    /// ([`Stream::dedup_window`](crate::Stream::dedup_window)). Another body is a conflict. It counts per caller and lane.
     pub fn idempotency_key(mut self, key: impl Into<Vec<u8>>) -> Self {
         self.by.idempotency_key = Some(bytes::Bytes::from(key.into()));
         self

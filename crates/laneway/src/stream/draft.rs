@@ -11,9 +11,6 @@ use crate::TraceContext;
 use crate::format;
 use crate::record::Record;
 
-/// How long a dedup id is remembered.
-const DEDUP_WINDOW: Duration = Duration::from_secs(24 * 3_600);
-
 /// The draft of a record, with nothing else asked for.
 pub(crate) fn draft_of<T: Record>(record: &T) -> Result<Draft, SendError> {
     let key = record.key().map(|key| Key::copied(&key)).transpose()?;
@@ -104,7 +101,8 @@ impl Options {
 
 /// What is remembered of a draft that its producer named.
 pub(super) fn dedup_of(id: Bytes, draft: &Draft) -> Dedup {
-    Dedup { id, body: draft.fingerprint(), window: DEDUP_WINDOW }
+    // As long as the stream says.
+    Dedup { id, body: draft.fingerprint(), window: Duration::ZERO }
 }
 
 /// The options that sends and submissions share, as methods of a builder with a field `options`.

@@ -131,7 +131,14 @@ impl<T> Stream<T> {
         self.want(|wanted| wanted.responder = Some(processor.into()))
     }
 
-    /// Most dedup ids that a partition remembers; the oldest go first. Default 100,000.
+    /// How long a dedup id or idempotency key is remembered: the same again within that time is the same event, unless
+    /// [`dedup_max`](Self::dedup_max) newer ones have come to its partition since. Default: a day.
+    pub fn dedup_window(self, length: Duration) -> Self {
+        self.want(|wanted| wanted.dedup_window = Some(length))
+    }
+
+    /// Most dedup ids that a partition remembers; beyond it the oldest go before their time. Default 100,000: set it to
+    /// the events with ids that a partition gets within [`dedup_window`](Self::dedup_window).
     pub fn dedup_max(self, ids: u64) -> Self {
         self.want(|wanted| wanted.dedup_max = Some(ids))
     }

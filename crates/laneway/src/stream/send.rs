@@ -140,7 +140,8 @@ impl<'a, T: Record> Sending<'a, T> {
     options!();
     object!();
 
-    /// Names it at its producer: the same again within a day is the same event, another body is a conflict.
+    /// Names it at its producer: the same again is the same event as long as the stream remembers it
+    /// ([`Stream::dedup_window`](crate::Stream::dedup_window)). Another body is a conflict.
     pub fn dedup_id(mut self, id: impl Into<Vec<u8>>) -> Self {
         self.options.dedup_id(id.into());
         self

@@ -59,8 +59,8 @@ impl<'a, T: Record> SendingMany<'a, T> {
 
     object!();
 
-    /// Names the call at its producer: the same records again within a day are the same events, and another one in
-    /// the place of one of them is a conflict. Each event gets this, `/` and its index as its own dedup id.
+    /// Names the call at its producer: the same records again are the same events as long as the stream remembers them
+    /// ([`Stream::dedup_window`](crate::Stream::dedup_window)), and another one in the place of one of them is a conflict. Each event gets this, `/` and its index as its own dedup id.
     pub fn dedup_id(mut self, id: impl Into<Vec<u8>>) -> Self {
         self.dedup_id = Some(id.into());
         self

@@ -32,15 +32,23 @@ pub(crate) enum Single {
     /// (shard) -> how far its ids had come and when, and where looking for idle lanes goes on.
     IdleLanes = 6,
     /// All rows that go by age have their note.
-    ExpiryNoted = 7,
+    ExpiryNoted = 8,
     /// (shard) -> what is kept aside of it.
-    Kept = 8,
+    Kept = 9,
+    /// (shard) -> dedup ids that made room for others before their time was over.
+    DedupEvicted = 7,
 }
 
 impl Single {
     /// Those that belong to a shard.
-    pub(crate) const OF_SHARD: [Self; 5] =
-        [Self::DedupCount, Self::Expired, Self::TrimCursor, Self::IdleLanes, Self::Kept];
+    pub(crate) const OF_SHARD: [Self; 6] = [
+        Self::DedupCount,
+        Self::Expired,
+        Self::TrimCursor,
+        Self::IdleLanes,
+        Self::DedupEvicted,
+        Self::Kept,
+    ];
 
     /// The key of a value of the whole store.
     pub(crate) fn key(self) -> [u8; 1] {

@@ -62,7 +62,7 @@ fn kind() -> impl Strategy<Value = Kind> {
 }
 
 pub(super) fn shard() -> impl Strategy<Value = Shard> {
-    (0u32..1 << 13, 0u32..1 << 12)
+    (0u32..1 << 24, 0u32..1 << 12)
         .prop_map(|(stream, partition)| Shard { stream: StreamId(stream), partition: Partition(partition) })
 }
 
@@ -268,7 +268,7 @@ fn stream() -> impl Strategy<Value = StreamInfo> {
     let settings = (
         any::<u32>(),
         any::<bool>(),
-        [duration(), duration(), duration()],
+        [duration(), duration(), duration(), duration()],
         option::of(duration()),
         option::of(any::<u64>()),
         any::<u64>(),
@@ -278,7 +278,7 @@ fn stream() -> impl Strategy<Value = StreamInfo> {
             |(
                 partitions,
                 latest,
-                [keep, dead_keep, keep_done],
+                [keep, dead_keep, keep_done, dedup_window],
                 forget_lanes_after,
                 max_pending,
                 dedup_max,
@@ -290,6 +290,7 @@ fn stream() -> impl Strategy<Value = StreamInfo> {
                     keep,
                     max_pending,
                     dedup_max,
+                    dedup_window,
                     dead_keep,
                     keep_done,
                     responder,

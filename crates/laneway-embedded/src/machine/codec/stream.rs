@@ -12,6 +12,9 @@ use super::{Decoder, Encoder, Malformed, Stored};
 /// How long ends of jobs are kept where the bytes say nothing: what it was before it could be said.
 const KEEP_DONE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// How long dedup ids are remembered where the bytes say nothing.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Bits of the byte behind the partitions of a stream.
 const LATEST: u8 = 1;
 /// Ends of jobs are not kept for a day: their length comes last. Without it the bytes are those of before it was known.
@@ -20,6 +23,8 @@ const KEEPS_DONE: u8 = 2;
 const RESPONDER: u8 = 4;
 /// Idle lanes are forgotten: after how long comes behind everything else.
 const FORGETS: u8 = 8;
+/// Dedup ids are remembered for another time than a day: it comes behind everything else.
+const DEDUP_WINDOW: u8 = 16;
 
 impl Stored for StreamSettings {
     const NAME: &'static str = "settings of a stream";
@@ -30,7 +35,8 @@ impl Stored for StreamSettings {
         let latest = if self.mode == Mode::Latest { LATEST } else { 0 };
         let responder = if self.responder.is_some() { RESPONDER } else { 0 };
         let forgets = if self.forget_lanes_after.is_some() { FORGETS } else { 0 };
-        out.u8(latest | responder | forgets | if keeps_done { KEEPS_DONE } else { 0 });
+        let window = if self.dedup_window == DAY { 0 } else { DEDUP_WINDOW };
+        out.u8(latest | responder | forgets | window | if keeps_done { KEEPS_DONE } else { 0 });
         out.duration(self.keep);
         out.optional(self.max_pending);
         out.varint(self.dedup_max);
@@ -44,11 +50,14 @@ impl Stored for StreamSettings {
         if let Some(length) = self.forget_lanes_after {
             out.duration(length);
         }
+        if self.dedup_window != DAY {
+            out.duration(self.dedup_window);
+        }
     }
 
     fn decode(from: &mut Decoder) -> Result<Self, Malformed> {
         let (partitions, bits) = (from.small()?, from.u8()?);
-        if bits & !(LATEST | KEEPS_DONE | RESPONDER | FORGETS) != 0 {
+        if bits & !(LATEST | KEEPS_DONE | RESPONDER | FORGETS | DEDUP_WINDOW) != 0 {
             return Err(Malformed);
         }
         Ok(Self {
@@ -61,6 +70,7 @@ impl Stored for StreamSettings {
             keep_done: if bits & KEEPS_DONE != 0 { from.duration()? } else { KEEP_DONE },
             responder: if bits & RESPONDER != 0 { Some(from.text()?) } else { None },
             forget_lanes_after: if bits & FORGETS != 0 { Some(from.duration()?) } else { None },
+            dedup_window: if bits & DEDUP_WINDOW != 0 { from.duration()? } else { DAY },
         })
     }
 }
@@ -165,6 +175,7 @@ mod tests {
             keep_done: Duration::from_secs(86_400),
             responder: None,
             forget_lanes_after: None,
+            dedup_window: DAY,
         };
         assert_eq!(before.to_row(), BEFORE);
         assert_eq!(StreamSettings::from_row(BEFORE.to_vec().into()).unwrap(), before);
@@ -173,11 +184,12 @@ mod tests {
         let answered = StreamSettings { responder: Some("charge".to_owned()), ..before };
         let forgets =
             StreamSettings { forget_lanes_after: Some(Duration::from_secs(60)), ..answered.clone() };
-        for settings in [answered, forgets] {
+        let window = StreamSettings { dedup_window: Duration::from_secs(60), ..forgets.clone() };
+        for settings in [answered, forgets, window] {
             assert_eq!(StreamSettings::from_row(settings.to_row().into()).unwrap(), settings);
         }
         let mut unknown = BEFORE;
-        unknown[2] = 16;
+        unknown[2] = 32;
         assert!(StreamSettings::from_row(unknown.to_vec().into()).is_err(), "a bit that nobody knows");
     }
 }

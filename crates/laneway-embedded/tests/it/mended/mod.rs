@@ -5,4 +5,5 @@ mod harness;
 mod idle;
 mod refused;
 mod smallest;
+mod streams;
 mod unsynced;

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_core::Steady;
+use laneway_core::limits::RETRY_AFTER_MAX;
+use laneway_core::{Refusal, Steady};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 
@@ -14,7 +15,7 @@ use super::open::{Called, Open, Settled};
 use super::words::{Claim, ClaimError, ClaimWish, Outcome, Settlement};
 use crate::handler::cancel::Canceller;
 use crate::handler::token::ClaimToken;
-use crate::handler::types::{Handler, LaneAnswer, Run, Running, WhenDurable};
+use crate::handler::types::{Failure, Handler, LaneAnswer, Retry, Run, Running, WhenDurable};
 use crate::lane::Operator;
 use crate::service::Env;
 
@@ -134,6 +135,9 @@ impl Desk {
     /// When the claim is not the worker's any more, or its owner could not be asked.
     pub async fn settle(&self, token: &str, answer: LaneAnswer) -> Result<Settlement, ClaimError> {
         let claim: ClaimToken = token.parse()?;
+        if let Some(Failure { retry: Retry::After(wait), .. }) = &answer.failure {
+            Refusal::check_longest("retry_after", *wait, RETRY_AFTER_MAX)?;
+        }
         let outcome = Outcome::of(&answer);
         let known = self.inner.settled.lock().outcomes.get(&claim.nonce).cloned();
         if let Some(mut known) = known

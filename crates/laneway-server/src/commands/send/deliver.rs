@@ -33,6 +33,8 @@ pub(super) struct Delivered {
 pub(super) struct Delivery<'a> {
     pub(super) client: &'a Client,
     pub(super) stream: &'a str,
+    /// Where the events have positions; without it each has a name of its own.
+    pub(super) origin: Option<String>,
     pub(super) progress: &'a Progress,
     /// Whether the server has answered before: then it is waited for.
     pub(super) has_met: bool,
@@ -47,7 +49,7 @@ impl Delivery<'_> {
         let (mut wait, mut waited) = (WAIT, Duration::ZERO);
         while let Some(part) = parts.pop() {
             let drafts: Vec<EventDraft> = part.iter().map(|(_, draft)| draft.clone()).collect();
-            let again = match self.client.append(self.stream, &drafts).await {
+            let again = match self.append(&drafts).await {
                 Ok(appended) => {
                     self.has_met = true;
                     delivered.sort(part, appended)
@@ -77,6 +79,13 @@ impl Delivery<'_> {
             parts.push(again);
         }
         Ok(delivered)
+    }
+
+    async fn append(&self, drafts: &[EventDraft]) -> Result<Appended, ClientError> {
+        match &self.origin {
+            Some(origin) => self.client.append_from(origin, self.stream, drafts).await,
+            None => self.client.append(self.stream, drafts).await,
+        }
     }
 
     /// Whether the same may work in a moment.

@@ -11,6 +11,18 @@ pub(super) struct Reading {
     pub(super) kind: Option<String>,
     /// Name of the sending.
     pub(super) name: String,
+    /// How its lines are known again.
+    pub(super) known: KnownBy,
+}
+
+/// How lines that come again are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KnownBy {
+    /// By their number at an origin of the name of the sending, for ever.
+    Position,
+    /// By a name each, as long as the stream remembers it: for a sending that has no name of its own, so that it leaves
+    /// nothing behind.
+    DedupId,
 }
 
 /// What lines are.
@@ -27,6 +39,11 @@ pub(super) enum LinesAre {
 }
 
 impl Reading {
+    /// The origin at which its lines have positions.
+    pub(super) fn origin(&self) -> Option<&str> {
+        (self.known == KnownBy::Position).then_some(self.name.as_str())
+    }
+
     /// The event of a line. It is known by the name of the sending and its number, unless it has a name of its own.
     pub(super) fn draft(&self, number: u64, text: &str) -> Result<EventDraft, String> {
         let mut draft = match &self.lines {
@@ -44,7 +61,12 @@ impl Reading {
             }
         };
         draft.kind = draft.kind.or_else(|| self.kind.clone());
-        draft.dedup_id = draft.dedup_id.or_else(|| Some(format!("{}:{number}", self.name)));
+        match self.known {
+            KnownBy::Position => draft.position = Some(number),
+            KnownBy::DedupId => {
+                draft.dedup_id = draft.dedup_id.or_else(|| Some(format!("{}:{number}", self.name)));
+            }
+        }
         Ok(draft)
     }
 }
@@ -79,7 +101,8 @@ mod tests {
     use super::*;
 
     fn check(lines: LinesAre, text: &str, expected: Result<&str, &str>) {
-        let reading = Reading { lines, kind: Some("t".to_owned()), name: "n".to_owned() };
+        let (kind, name) = (Some("t".to_owned()), "n".to_owned());
+        let reading = Reading { lines, kind, name, known: KnownBy::DedupId };
         let draft = reading.draft(7, text).map(|draft| serde_json::to_string(&draft).unwrap());
         match expected {
             Ok(expected) => assert_eq!(draft.as_deref(), Ok(expected)),
@@ -104,5 +127,14 @@ mod tests {
         let text = LinesAre::Text { key: None };
         check(text, "say \"hi\"", Ok(r#"{"type":"t","data":"say \"hi\"","dedup_id":"n:7"}"#));
         check(LinesAre::Payloads { key: Some("k".to_owned()) }, "x", Err("--raw"));
+    }
+
+    #[test]
+    fn line_of_a_named_sending_has_its_number_as_position() {
+        let name = "n".to_owned();
+        let reading =
+            Reading { lines: LinesAre::Text { key: None }, kind: None, name, known: KnownBy::Position };
+        let draft = reading.draft(7, "hi").map(|draft| serde_json::to_string(&draft).unwrap());
+        assert_eq!(draft.as_deref(), Ok(r#"{"data":"hi","position":7}"#));
     }
 }

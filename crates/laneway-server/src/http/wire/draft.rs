@@ -14,9 +14,6 @@ use super::key::key;
 use super::time::{date, length};
 use crate::http::error::{Failure, Result};
 
-/// How long a dedup id is remembered.
-const DEDUP_WINDOW: Duration = Duration::from_secs(24 * 3_600);
-
 /// Events of one call to a stream of this mode, and the object that changes with them.
 pub(crate) fn appending(events: Vec<EventDraft>, mode: Mode) -> Result<Appending> {
     let several = events.len() > 1;
@@ -79,9 +76,11 @@ pub(crate) fn draft(event: EventDraft, mode: Mode) -> Result<Draft> {
     draft.dedup = event.dedup_id.map(|id| Dedup {
         id: Bytes::from(id),
         body: draft.fingerprint(),
-        window: DEDUP_WINDOW,
+        // As long as the stream says.
+        window: Duration::ZERO,
     });
     draft.expect_prev = event.expect_prev.map(|prev| prev.map(EventId));
+    draft.origin_seq = event.position;
     draft.check()?;
     Ok(draft)
 }

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use laneway::EventId;
-use laneway::core::{Draft, Headers, Kind};
+use laneway::core::limits::RETRY_AFTER_MAX;
+use laneway::core::{Draft, Headers, Kind, Refusal};
 use laneway::engine::handler::{Done, Emission, Failure as RunFailure, LaneAnswer, Retry, StateChange};
 use laneway_client::wire::{Outcome, Settlement};
 
@@ -27,6 +28,9 @@ pub(crate) fn answer(settlement: &Settlement, events: &[EventId]) -> Result<Lane
         Outcome::Retry => {
             let after =
                 settlement.retry_after.as_deref().map(|after| length("retry_after", after)).transpose()?;
+            if let Some(after) = after {
+                Refusal::check_longest("retry_after", after, RETRY_AFTER_MAX)?;
+            }
             Some(after.map_or(Retry::ByPolicy, Retry::After))
         }
         Outcome::Fail if settlement.retry_after.is_some() => {
@@ -127,6 +131,10 @@ mod tests {
             (r#"{"claim":"c","outcome":"done","through":7}"#, "one of the claim's events: 5, 9"),
             (r#"{"claim":"c","outcome":"done","error":"x"}"#, "error is set"),
             (r#"{"claim":"c","outcome":"fail","retry_after":"1s"}"#, "retry_after is set"),
+            (
+                r#"{"claim":"c","outcome":"retry","retry_after":"18446744073709551615us"}"#,
+                "retry_after is 18446744073709551615us, must be at most 366d",
+            ),
             (r#"{"claim":"c","outcome":"fail","state":1}"#, "state is set"),
             (r#"{"claim":"c","outcome":"done","emit":[{"key":"a"}]}"#, "emit.stream is absent"),
         ] {

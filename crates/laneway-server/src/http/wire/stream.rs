@@ -33,6 +33,11 @@ pub(crate) fn stream_in(asked: &wire::StreamSettings, there: Option<&StreamInfo>
             .as_deref()
             .map(|after| length("forget_lanes_after", after))
             .transpose()?,
+        dedup_window: asked
+            .dedup_window
+            .as_deref()
+            .map_or(Ok(default.dedup_window), |window| length("dedup_window", window))?,
+        dedup_max: asked.dedup_max.unwrap_or(default.dedup_max),
         ..fixed.clone()
     };
     settings.check()?;
@@ -72,6 +77,9 @@ pub(crate) fn stream_out(standing: &StreamStanding) -> wire::Stream {
         max_pending: info.settings.max_pending,
         responder: info.settings.responder.clone(),
         forget_lanes_after: info.settings.forget_lanes_after.map(length_text),
+        dedup_window: length_text(info.settings.dedup_window),
+        dedup_max: info.settings.dedup_max,
+        dedup_evicted: partitions.iter().map(|partition| partition.dedup_evicted).sum(),
         heads: heads.collect(),
         processors: processors.collect(),
     }

@@ -21,6 +21,8 @@ pub(crate) struct Stream {
     max_pending: Option<u64>,
     responder: Option<String>,
     forget_lanes_after: Option<Duration>,
+    dedup_window: Option<Duration>,
+    dedup_max: Option<u64>,
 }
 
 impl Stream {
@@ -37,6 +39,8 @@ impl Stream {
             max_pending: self.max_pending,
             responder: self.responder.clone(),
             forget_lanes_after: self.forget_lanes_after,
+            dedup_window: self.dedup_window.unwrap_or(default.dedup_window),
+            dedup_max: self.dedup_max.unwrap_or(default.dedup_max),
             ..fixed.clone()
         }
     }
@@ -111,6 +115,20 @@ impl Section for Stream {
             default: None,
             about: "How long a lane must have had no event before it is forgotten, once its last one is gone by `keep`. Default: never.",
             read: |to, value| put_some(&mut to.forget_lanes_after, length(value)),
+        },
+        Field {
+            path: "dedup_window",
+            form: Form::Length,
+            default: Some("1d"),
+            about: "How long a `dedup_id` or `Idempotency-Key` is remembered, unless `dedup_max` newer ones have come to its partition since.",
+            read: |to, value| put_some(&mut to.dedup_window, length(value)),
+        },
+        Field {
+            path: "dedup_max",
+            form: Form::Number,
+            default: Some("100000"),
+            about: "Most ids that a partition remembers; beyond it the oldest go before their time.",
+            read: |to, value| put_some(&mut to.dedup_max, number(value)),
         },
     ];
 

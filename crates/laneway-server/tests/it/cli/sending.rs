@@ -93,6 +93,35 @@ async fn a_sending_that_was_cut_short_goes_on_without_duplicates() {
     assert_eq!(on(&program, &["verify", "mails"]).good(), "mails is in order: 120 events of 7 lanes\n");
 }
 
+/// Far more lines than the stream remembers names of, cut short and repeated, with a longer input each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn named_lines_are_sent_once_however_many_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::serve(folder.path()).await;
+    on(&program, &["stream", "create", "mails", "--partitions", "4", "--dedup-max", "10"]).good();
+    let keyless =
+        |range: std::ops::Range<u64>| range.map(|number| format!("{{\"data\":{number}}}\n")).collect();
+    let inputs: [&dyn Fn(std::ops::Range<u64>) -> String; 2] = [&lines, &keyless];
+    for (at, input) in (0..).zip(inputs) {
+        let send = |range| {
+            let (name, batch) = (format!("day-{at}"), "100");
+            fed(program.address(), &["send", "mails", "--name", &name, "--batch", batch], &input(range))
+                .good()
+        };
+        assert!(send(0..700).contains(": 700 new, synced"));
+        let again = send(0..700);
+        assert!(again.contains(": 0 new, 700 sent before, synced"), "{again}");
+        let longer = send(0..1_500);
+        assert!(longer.contains(": 800 new, 700 sent before, synced"), "{longer}");
+        assert_eq!(count(&program), 1_500 * (at + 1));
+    }
+    let given = ["send", "mails", "1", "2", "--key", "ann", "--name", "few"];
+    on(&program, &given).good();
+    on(&program, &given).good();
+    assert_eq!(count(&program), 3_002);
+    on(&program, &["verify", "mails"]).good();
+}
+
 /// A server that is gone for a moment is waited for, and nothing is sent twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_starts_again_meanwhile_gets_the_rest() {
