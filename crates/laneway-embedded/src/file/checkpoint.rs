@@ -143,8 +143,8 @@ impl Checkpointer {
     }
 
     /// Moves what little is needed of an old segment out of it. One of which more is needed is left alone for a while.
-    fn empty_segment(&self, shared: &Arc<Shared>, table: &SegmentTable, sealed: usize) -> Result<bool> {
-        if sealed < relocate::SEGMENTS_MIN {
+    fn empty_segment(&self, shared: &Arc<Shared>, table: &SegmentTable) -> Result<bool> {
+        if !relocate::is_worth_it(shared, table.serial) {
             return Ok(false);
         }
         let now = shared.clock.now().steady;
@@ -162,9 +162,9 @@ impl Checkpointer {
         let now = shared.clock.now().calendar;
         let sealed = shared.archive.directory().sealed();
         let mut free = Vec::new();
-        for (at, table) in sealed.iter().enumerate() {
+        for table in &sealed {
             let is_free = is_free(&shared.state.read(), table, now);
-            if !is_free && !self.empty_segment(shared, table, sealed.len() - at)? {
+            if !is_free && !self.empty_segment(shared, table)? {
                 break;
             }
             free.push(table.serial);

@@ -14,8 +14,8 @@ use super::state::{Reach, SegmentTable, from_files};
 use super::store::Shared;
 use crate::machine::{self, StoredEnd, View};
 
-/// A log of fewer sealed segments is left alone.
-pub(super) const SEGMENTS_MIN: usize = 6;
+/// A log that is shorter than so many segments is left alone.
+const SEGMENTS_MIN: u64 = 6;
 /// What is still needed of a segment may be one part in so many of it to be moved.
 const NEEDED_PART: u64 = 4;
 /// How much is moved in one call.
@@ -29,6 +29,13 @@ struct Needed {
     /// By shard: its events, and its ends of jobs.
     shards: BTreeMap<Shard, (Vec<Event>, Vec<StoredEnd>)>,
     bytes: u64,
+}
+
+/// Whether so much was written since this segment that it is worth moving something out of it.
+pub(super) fn is_worth_it(shared: &Shared, serial: u64) -> bool {
+    let segments = shared.log.segments();
+    let written = segments.iter().filter(|segment| segment.serial >= serial).map(|segment| segment.end);
+    written.sum::<u64>() >= SEGMENTS_MIN * shared.options.segment_bytes
 }
 
 /// Moves what is needed of a sealed segment out of it, if that is little. Answers whether nothing in it is needed any more.

@@ -11,7 +11,7 @@ impl FileState {
     /// Refuses a log from which the oldest segments were lost.
     pub(crate) fn check_complete(&self) -> Result<()> {
         for (shard, info) in &self.shards {
-            let wanted = first_wanted(info).max(self.kept_of(*shard).events.next());
+            let wanted = first_wanted(info, self.kept_of(*shard).events);
             let first = self.archive().directory().first_event(*shard);
             if wanted <= info.head && first.is_none_or(|first| first > wanted) {
                 let found =
@@ -27,9 +27,9 @@ impl FileState {
     }
 }
 
-/// The oldest event that was not trimmed; ids that were never given are passed over.
-fn first_wanted(info: &ShardInfo) -> EventId {
-    let mut wanted = info.trimmed.next().max(info.first_id);
+/// The oldest event that is neither trimmed nor kept aside; ids that were never given are passed over.
+fn first_wanted(info: &ShardInfo, kept: EventId) -> EventId {
+    let mut wanted = info.trimmed.max(kept).next().max(info.first_id);
     while let Some((_, last)) = info.gaps.iter().find(|(first, last)| (*first..=*last).contains(&wanted)) {
         wanted = last.next();
     }
