@@ -21,6 +21,7 @@ mod order;
 mod own_policy;
 mod processors;
 mod redrive;
+mod redrive_cost;
 mod requests;
 mod resets;
 mod retention;
