@@ -35,6 +35,9 @@ impl Seat {
         }
         let Taken { commit, changed, after } = self.gathering.take(self.id, self.fence, id());
         self.dead_count.sent(&commit);
+        if !commit.dead.is_empty() {
+            self.dead_lanes.lock().sent(&commit);
+        }
         self.in_flight = Some(InFlight { after, lanes: changed, next_due: self.next_due.take() });
         Some(commit)
     }
@@ -66,6 +69,7 @@ impl Seat {
         self.emitted = answer.emitted;
         self.requests.filed(answer.request_no);
         self.dead_count.durable();
+        self.dead_lanes.lock().durable();
         let Some(in_flight) = self.in_flight.take() else { return };
         self.next_due_durable = in_flight.next_due;
         in_flight.lanes.iter().for_each(|lane| self.requests.moved(lane));

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use laneway_core::limits::PAGE_BYTES_MAX;
 use laneway_core::store::{
     DeadLetter, Entry, LaneSelect, LaneView, Lanes, Page, Query, Read, ReadFrom, RedriveTo, RequestOp,
@@ -13,9 +12,12 @@ use laneway_core::{
     Block, BlockKind, Due, Event, EventId, LaneName, LaneRecord, Result, Seat as SeatId, Store, StoreError,
     Terminal,
 };
+use parking_lot::Mutex;
 
 use super::carry::Ground;
 use super::claims::claimed_events;
+use super::dead_lanes::DeadLanes;
+use super::fetch_dead::Letters;
 use super::loading::SIDING_CHUNK;
 use super::redrive::is_stale;
 use super::turns::is_due;
@@ -33,11 +35,6 @@ const DUE_AGAIN: Duration = Duration::from_millis(10);
 
 /// Parked lanes that run again in one commit when a halt ends.
 pub(super) const PARKED_MAX: usize = 1_000;
-
-/// Dead letters read at a time, each with a payload of up to a megabyte.
-const DEAD_PAGE: usize = 32;
-/// Payloads of dead letters that one request holds in memory; the one that goes beyond it is the last.
-const DEAD_BYTES_MAX: usize = PAGE_BYTES_MAX;
 
 /// The beginning of a lane's siding.
 #[derive(Debug)]
@@ -265,6 +262,7 @@ pub(crate) async fn look_up_wish(
     seat: SeatId,
     row: RequestRow,
     fetched_after: u64,
+    by_lane: &Mutex<DeadLanes>,
 ) -> Result<Wish> {
     let store = &*ground.store;
     let mut wish = Wish::new(row, fetched_after);
@@ -294,30 +292,15 @@ pub(crate) async fn look_up_wish(
         wish.parked = parked.into_iter().map(|view| view.record).collect();
     }
     let Some(name) = name else { return Ok(wish) };
-    if let RequestOp::Redrive { id, .. } | RequestOp::Discard { id, .. } = wish.row.op {
-        if let Rows::Seats(info, _) = store.query(Query::Seats(seat.shard)).await? {
-            wish.trimmed = info.trimmed;
-        }
-        if let LaneName::Key(key) = &name
-            && let Rows::Lane(tail) = store.query(Query::Lane(seat.shard, key.clone())).await?
-        {
-            wish.tail = tail;
-        }
-        // What is stale is not copied: its payload would only take the room of the others.
-        let copies = matches!(wish.row.op, RequestOp::Redrive { to: RedriveTo::Tail, .. });
-        let tail = wish.tail.as_ref().filter(|_| copies);
-        let meant = |dead: &DeadLetter| {
-            id.is_none_or(|id| dead.event.id == id) && !tail.is_some_and(|tail| is_stale(dead, tail))
-        };
-        (wish.dead, wish.whole_through) = dead_of(store, seat, &name, meant).await?;
-    }
     // A worker may have more of a lane than is loaded at a time.
     let claimed = wish.claim.as_ref().map_or(0, |token| token.events.len());
-    let loaded = load_up_to(store, seat, vec![name], claimed.max(SIDING_CHUNK), Room::ALL).await?;
+    let most = claimed.max(SIDING_CHUNK);
+    let loaded = load_up_to(store, seat, vec![name.clone()], most, Room::ALL).await?;
     if let Some((view, siding)) = loaded.lanes.into_iter().next() {
         wish.siding = siding;
         wish.lane = Some(view);
     }
+    look_up_dead(ground, seat, &mut wish, &name, by_lane).await?;
     look_up_answer(ground, seat, &mut wish).await;
     Ok(wish)
 }
@@ -362,34 +345,46 @@ async fn look_up_answer(ground: &Ground, seat: SeatId, wish: &mut Wish) {
     }
 }
 
-/// The dead letters of a lane, by id, and up to which one their payloads are there: of those that are meant, as many as one
-/// request may hold in memory. Whoever needs the others asks again when these are dealt with.
-async fn dead_of(
-    store: &dyn Store,
+/// The dead letters that a request is about, and of its lane what says whether they may come back.
+async fn look_up_dead(
+    ground: &Ground,
     seat: SeatId,
+    wish: &mut Wish,
     lane: &LaneName,
-    is_meant: impl Fn(&DeadLetter) -> bool,
-) -> Result<(Vec<DeadLetter>, EventId)> {
-    let (mut found, mut after): (Vec<DeadLetter>, _) = (Vec::new(), EventId(0));
-    let (mut bytes, mut whole_through) = (0, EventId(u64::MAX));
-    loop {
-        let query = Query::Dead(seat, after, DEAD_PAGE);
-        let Rows::Dead(rows) = store.query(query).await? else { return Ok((found, whole_through)) };
-        let Some(last) = rows.last() else { return Ok((found, whole_through)) };
-        after = last.event.id;
-        for mut dead in rows.into_iter().filter(|dead| name_of(&dead.event) == *lane) {
-            let is_meant = is_meant(&dead);
-            if bytes >= DEAD_BYTES_MAX && is_meant && whole_through == EventId(u64::MAX) {
-                whole_through = EventId(dead.event.id.0 - 1);
-            }
-            if is_meant && dead.event.id <= whole_through {
-                bytes += dead.event.data.len();
-            } else {
-                dead.event.data = Bytes::new();
-            }
-            found.push(dead);
-        }
+    by_lane: &Mutex<DeadLanes>,
+) -> Result<()> {
+    let (id, to) = match &wish.row.op {
+        RequestOp::Redrive { id, to, .. } => (*id, Some(*to)),
+        RequestOp::Discard { id, .. } => (*id, None),
+        _ => return Ok(()),
+    };
+    let store = &*ground.store;
+    if to == Some(RedriveTo::Place)
+        && let Rows::Seats(info, _) = store.query(Query::Seats(seat.shard)).await?
+    {
+        wish.trimmed = info.trimmed;
     }
+    if let LaneName::Key(key) = lane
+        && let Rows::Lane(tail) = store.query(Query::Lane(seat.shard, key.clone())).await?
+    {
+        wish.tail = tail;
+    }
+    let letters = Letters { env: &ground.env, store, seat, lane, by_lane };
+    if let Some(id) = id {
+        wish.dead.extend(letters.one(id).await?);
+        let block = wish.lane.as_ref().and_then(|view| view.record.block.as_ref());
+        // Such a lane comes back as a whole: any other letter of it decides.
+        if to == Some(RedriveTo::Place) && matches!(block, Some(Block::Diverting { .. })) {
+            wish.dead.extend(letters.neighbour(id).await?);
+            wish.dead.sort_by_key(|letter| letter.event.id);
+        }
+        return Ok(());
+    }
+    // What is stale is not copied: its payload would only take the room of the others.
+    let tail = wish.tail.as_ref().filter(|_| to == Some(RedriveTo::Tail));
+    let is_meant = |dead: &DeadLetter| !tail.is_some_and(|tail| is_stale(dead, tail));
+    (wish.dead, wish.whole_through) = letters.all(is_meant).await?;
+    Ok(())
 }
 
 #[cfg(test)]

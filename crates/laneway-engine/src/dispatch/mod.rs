@@ -2,15 +2,17 @@
 //!
 //! `seat` is the state, in plain code; its rules are in `intake`, `turns`, `batches`, `accused`, `urgent`, `settle`, `requests` (with `queue`, `redrive`, `claims`), `loading` and
 //! `durable`; `standing` tells how lanes stand.
-//! `note` is what a seat keeps besides its progress. `settings` is what a processor was asked to be and `stored` its form in the store; `run` is the loop that acts, `carry` carries runs out, `fetch` are the reads it makes, `own` how a seat comes to its owner.
+//! `note` is what a seat keeps besides its progress. `settings` is what a processor was asked to be and `stored` its form in the store; `run` is the loop that acts, `carry` carries runs out, `fetch` and `fetch_dead` are the reads it makes, `dead_lanes` which dead letters a lane has, `own` how a seat comes to its owner.
 
 mod accused;
 mod batches;
 mod carry;
 mod claims;
 mod dead_count;
+mod dead_lanes;
 mod durable;
 mod fetch;
+mod fetch_dead;
 mod intake;
 mod levels;
 mod loading;

@@ -455,7 +455,8 @@ impl Loop {
         let forward = self.forward_after.map(|at| at.max(self.read_after));
         let lease = self.ground.standing.grant(now.steady).map(|grant| grant.until);
         let rest = self.rest_by.map(|by| if by <= now.steady { by.after(STOP_WITHIN) } else { by });
-        let times = [promote, due, expiry, read, long, rate, batch, forward, lease, rest];
+        let list = self.seat.drop_unused_list(now.steady);
+        let times = [promote, due, expiry, read, long, rate, batch, forward, lease, rest, list];
         times.into_iter().flatten().fold(self.look_at, Steady::min)
     }
 

@@ -23,10 +23,12 @@ use laneway_core::{
     StreamInfo, Timestamp, Window,
 };
 use laneway_lanes::table::ItemId;
+use parking_lot::Mutex;
 
 use super::accused::Accused;
 use super::claims::Settled;
 use super::dead_count::DeadCount;
+use super::dead_lanes::DeadLanes;
 use super::fetch::Room;
 use super::note::Note;
 use super::queue::Requests;
@@ -110,6 +112,8 @@ pub(crate) struct Seat {
     /// What happened since the last durable commit.
     pub(super) tally: Tally,
     pub(super) dead_count: DeadCount,
+    /// Shared with the look-up of a request, which fills it.
+    pub(super) dead_lanes: Arc<Mutex<DeadLanes>>,
     /// When the last event that was read was appended.
     pub(super) read_time: Timestamp,
     pub(super) rates: Rates,
@@ -298,6 +302,7 @@ impl Seat {
             names,
             tally: Tally::default(),
             dead_count: DeadCount::default(),
+            dead_lanes: Arc::default(),
             read_time: Timestamp(0),
             rates,
             rate_waits: None,
@@ -314,6 +319,16 @@ impl Seat {
 
     pub(crate) fn fence(&self) -> Fence {
         self.fence
+    }
+
+    /// Which dead letters its lanes have.
+    pub(crate) fn dead_lanes(&self) -> Arc<Mutex<DeadLanes>> {
+        Arc::clone(&self.dead_lanes)
+    }
+
+    /// Drops the list of dead letters if nobody needs it. Answers when to look again.
+    pub(crate) fn drop_unused_list(&self, now: Steady) -> Option<Steady> {
+        self.dead_lanes.lock().drop_unused(now)
     }
 
     /// After which event to read next, and how many; none while memory or the window is full.

@@ -1,6 +1,6 @@
 //! A store that panics in a call of one's choice, once: stands for a fault of the engine in the loop that made the call.
 //! It can also leave seizures unanswered, fail to read one event back or to list the streams, and it counts how often jobs
-//! are looked at. And it can be another process that is quicker.
+//! are looked at and how many dead letters it hands out. And it can be another process that is quicker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,6 +48,8 @@ pub(crate) struct Faulty {
     pub(crate) unreadable: Mutex<Option<(EventId, u32)>>,
     /// Calls about jobs.
     pub(crate) looks: AtomicU64,
+    /// Dead letters it handed out.
+    pub(crate) letters: AtomicU64,
     /// Other processes may reach the store too.
     pub(crate) shared: AtomicBool,
     /// What another process defines just before the next definition.
@@ -66,6 +68,7 @@ impl Faulty {
             unlisted: AtomicBool::new(false),
             unreadable: Mutex::default(),
             looks: AtomicU64::new(0),
+            letters: AtomicU64::new(0),
             shared: AtomicBool::new(false),
             quicker: Mutex::default(),
         })
@@ -180,7 +183,11 @@ impl Store for Faulty {
         if self.unlisted.load(Ordering::Relaxed) && matches!(query, Query::Streams) {
             return Err(StoreError::Down { reason: "streams cannot be listed".to_owned() });
         }
-        self.inner.query(query).await
+        let rows = self.inner.query(query).await?;
+        if let Rows::Dead(letters) = &rows {
+            self.letters.fetch_add(letters.len() as u64, Ordering::Relaxed);
+        }
+        Ok(rows)
     }
 
     async fn trim(&self, trim: Trim) -> Result<Trimmed> {

@@ -23,6 +23,7 @@ mod origins;
 mod own_policy;
 mod processors;
 mod redrive;
+mod redrive_cost;
 mod requests;
 mod resets;
 mod retention;

@@ -140,13 +140,14 @@ impl Loop {
         let Some(after) = self.seat.wants_request() else { return };
         self.seat.wish_sent();
         let (ground, id) = (Arc::clone(&self.ground), self.seat.id());
+        let by_lane = self.seat.dead_lanes();
         self.wishing = Some(
             async move {
                 let rows = ground.store.query(Query::Requests(id, after, 1)).await?;
                 let row: Option<RequestRow> =
                     if let Rows::Requests(rows) = rows { rows.into_iter().next() } else { None };
                 match row {
-                    Some(row) => look_up_wish(&ground, id, row, after).await.map(Some),
+                    Some(row) => look_up_wish(&ground, id, row, after, &by_lane).await.map(Some),
                     None => Ok(None),
                 }
             }

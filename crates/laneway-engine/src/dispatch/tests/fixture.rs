@@ -38,7 +38,7 @@ pub(super) fn lane(number: u64) -> LaneName {
 }
 
 /// An event of a lane.
-pub(super) fn event_in(number: u64, id: u64) -> Event {
+pub(crate) fn event_in(number: u64, id: u64) -> Event {
     let LaneName::Key(key) = lane(number) else { unreachable!("lanes of this fixture have keys") };
     Event {
         id: EventId(id),

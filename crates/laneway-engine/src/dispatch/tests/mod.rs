@@ -3,3 +3,5 @@
 mod accused;
 mod fixture;
 mod moments;
+
+pub(super) use fixture::event_in;
