@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -28,9 +29,10 @@ use crate::duties::Duties;
 use crate::handlers::{Rules, Secret};
 use crate::listen::Exposure;
 use crate::node::{Ending, Node};
+use crate::seam;
 
-/// Looks at a world until it is quiet; then it never will be.
-const LOOKS_MAX: usize = 10_000;
+/// How long a world may take to come to rest.
+const QUIET_WITHIN: Duration = Duration::from_secs(60);
 
 /// A server without a network: streams, processors, dead letters, jobs and a schedule, on a store that suspends every call.
 struct World {
@@ -140,37 +142,41 @@ impl World {
 
     /// Waits until no call is under way, all requests are applied, and `charge` has run what there is.
     async fn until_quiet(&self) {
-        for _ in 0..LOOKS_MAX {
-            if self.gate.is_idle() && self.has_no_work().await {
-                return;
-            }
+        let until = seam::steady().after(QUIET_WITHIN);
+        loop {
+            let busy = if self.gate.is_idle() { self.work().await } else { Some("a call".to_owned()) };
+            let Some(busy) = busy else { return };
+            assert!(seam::steady() < until, "the world does not come to rest: {busy}");
             tokio::task::yield_now().await;
         }
-        panic!("the world does not come to rest");
     }
 
-    async fn has_no_work(&self) -> bool {
+    /// Something that is still to be done.
+    async fn work(&self) -> Option<String> {
         let engine = self.node.engine();
         for info in engine.catalogue().streams().await.unwrap() {
             for partition in 0..info.settings.partitions {
                 let shard = info.shard(Partition(partition));
-                let Rows::Counts(counts) = engine.stores().store.query(Query::Counts(shard)).await.unwrap()
-                else {
-                    panic!("counts were asked for");
-                };
-                let Rows::Seats(about, seats) =
-                    engine.stores().store.query(Query::Seats(shard)).await.unwrap()
-                else {
-                    panic!("seats were asked for");
+                let store = &engine.stores().store;
+                let (counts, seats) =
+                    (store.query(Query::Counts(shard)).await, store.query(Query::Seats(shard)).await);
+                let (Ok(Rows::Counts(counts)), Ok(Rows::Seats(about, seats))) = (counts, seats) else {
+                    return Some(format!("stream {} is being removed", info.name));
                 };
                 let is_behind = info.name == "orders"
                     && seats.iter().any(|seat| seat.progress.window.floor() < about.head);
-                if is_behind || counts.seats.iter().any(|(_, [_, _, emits, requests])| emits + requests > 0) {
-                    return false;
+                let asked = counts.seats.iter().any(|(_, [_, _, emits, requests])| emits + requests > 0);
+                if is_behind || asked {
+                    return Some(format!("{} {partition}: behind {is_behind}, asked {asked}", info.name));
                 }
             }
         }
-        true
+        None
+    }
+
+    /// Stops what runs, so that it takes no time from the next world.
+    async fn end(self) {
+        self.node.engine().drain(Duration::ZERO).await;
     }
 
     /// Everything that callers can see, without what is another in every world.
@@ -289,16 +295,19 @@ async fn check(rules: &Arc<Rules>, method: &str, path: &str, body: &Value) -> us
     world.router.call(world.request(method, path, body)).await.expect("it is answered");
     world.until_quiet().await;
     let after = world.seen().await;
+    world.end().await;
     for polls in 1.. {
         let world = World::new(rules).await;
-        let answer = polled(polls, world.router.call(world.request(method, path, body))).await;
+        // An answer that is kept would keep its place.
+        let has_ended = polled(polls, world.router.call(world.request(method, path, body))).await.is_some();
         world.until_quiet().await;
         let seen = world.seen().await;
         assert!(
             seen == before || seen == after,
             "{method} {path} dropped after {polls} polls:\n{seen}\nis neither what was before:\n{before}\nnor after:\n{after}"
         );
-        if answer.is_some() {
+        world.end().await;
+        if has_ended {
             return polls - 1;
         }
     }
