@@ -37,7 +37,7 @@ enum Attempt<T> {
     /// It must wait until more than these groups are durable.
     Wait(u64),
     /// It needs something from files first; nothing was changed.
-    Missed(Fetched, Vec<Wanted>),
+    Missed(Box<Fetched>, Vec<Wanted>),
 }
 
 impl Shared {
@@ -65,7 +65,7 @@ impl Shared {
             match turn.attempt() {
                 Attempt::Refused(error) => return Err(error),
                 Attempt::Wait(groups) => self.durable_beyond(groups).await,
-                Attempt::Missed(fetched, missed) => turn.fetched = self.fetch(fetched, missed).await?,
+                Attempt::Missed(fetched, missed) => turn.fetched = self.fetch(*fetched, missed).await?,
                 Attempt::Applied { answer, done, .. } => return settle(answer, done.wait().await),
             }
         }
@@ -83,7 +83,7 @@ impl Shared {
                 Attempt::Wait(groups) => drop(self.pipeline.wait_for(groups + 1)),
                 Attempt::Missed(mut fetched, missed) => {
                     fetched.fetch(&self.archive, missed)?;
-                    turn.fetched = fetched;
+                    turn.fetched = *fetched;
                 }
                 Attempt::Applied { answer, group, .. } => {
                     let durable = self.pipeline.wait_for(group);
@@ -178,7 +178,7 @@ impl<'a, F> Turn<'a, F> {
         let missed = fetched.take_missed();
         if !missed.is_empty() {
             assert_eq!(state.open_bytes(), before, "a rule reads everything before its first change");
-            return Attempt::Missed(fetched, missed);
+            return Attempt::Missed(Box::new(fetched), missed);
         }
         state.open_group(now);
         shared.pipeline.opened(cost.synced);

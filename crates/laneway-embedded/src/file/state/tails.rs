@@ -89,6 +89,8 @@ struct Slot {
 type Layer = HashMap<TailKey, Slot>;
 /// Lanes that changed, by shard.
 pub(crate) type ChangedLanes = HashMap<Shard, Vec<TailKey>>;
+/// Tails by key.
+type NamedTails = BTreeMap<Vec<u8>, Tail>;
 /// So many lanes that changed lately are looked through for a list.
 const NEWER_LISTED: usize = 4_096;
 
@@ -297,7 +299,7 @@ impl Tails {
         after: Option<&Key>,
         limit: usize,
         reader: &impl IndexReader,
-    ) -> Result<(BTreeMap<Vec<u8>, Tail>, Option<Vec<u8>>)> {
+    ) -> Result<(NamedTails, Option<Vec<u8>>)> {
         let (mut found, mut last) = (BTreeMap::new(), None);
         let Some(index) = &self.index else { return Ok((found, last)) };
         let (end, len) = (prefix_end(&shard_prefix(shard)), limit.clamp(1, PAGE_MAX));
@@ -326,7 +328,7 @@ impl Tails {
     }
 }
 
-fn name_all(found: BTreeMap<Vec<u8>, Tail>, limit: usize) -> Result<Vec<(Key, Tail)>> {
+fn name_all(found: NamedTails, limit: usize) -> Result<Vec<(Key, Tail)>> {
     found.into_iter().take(limit).map(|(key, tail)| Ok((Key::new(key)?, tail))).collect()
 }
 

@@ -41,14 +41,8 @@ pub(crate) enum Single {
 
 impl Single {
     /// Those that belong to a shard.
-    pub(crate) const OF_SHARD: [Self; 6] = [
-        Self::DedupCount,
-        Self::Expired,
-        Self::TrimCursor,
-        Self::IdleLanes,
-        Self::DedupEvicted,
-        Self::Kept,
-    ];
+    pub(crate) const OF_SHARD: [Self; 6] =
+        [Self::DedupCount, Self::Expired, Self::TrimCursor, Self::IdleLanes, Self::DedupEvicted, Self::Kept];
 
     /// The key of a value of the whole store.
     pub(crate) fn key(self) -> [u8; 1] {

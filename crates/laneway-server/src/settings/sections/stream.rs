@@ -41,7 +41,6 @@ impl Stream {
             forget_lanes_after: self.forget_lanes_after,
             dedup_window: self.dedup_window.unwrap_or(default.dedup_window),
             dedup_max: self.dedup_max.unwrap_or(default.dedup_max),
-            ..fixed.clone()
         }
     }
 }
