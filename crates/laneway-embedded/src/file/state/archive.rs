@@ -339,8 +339,14 @@ impl EventWalk<'_> {
             self.frame = Some(self.archive.frame(position, ahead, self.reach)?);
         }
         let Some(frame) = &self.frame else { return Err(FindError::Moved) };
-        let section = RecordReader::events_at(&frame.body, place.at as usize, self.shard);
-        self.section = Some(section.map_err(|Malformed| malformed(frame, place.at as usize))?);
+        let (at, next) = (place.at as usize, self.next);
+        let section = RecordReader::events_at(&frame.body, at, self.shard).and_then(|mut section| {
+            if place.id < next {
+                section.skip_to(next)?;
+            }
+            Ok(section)
+        });
+        self.section = Some(section.map_err(|Malformed| malformed(frame, at))?);
         Ok(())
     }
 

@@ -239,6 +239,19 @@ pub(crate) struct EventsSection {
 }
 
 impl EventsSection {
+    /// Passes over events before this one.
+    pub(crate) fn skip_to(&mut self, first: EventId) -> Result<(), Malformed> {
+        while !self.events.is_empty() {
+            let mut behind = self.events.clone();
+            let (id, _) = codec::event::decode_mark(&mut behind)?;
+            if id >= first {
+                break;
+            }
+            self.events = behind;
+        }
+        Ok(())
+    }
+
     /// Id of the next event and what makes it a job, without decoding the rest.
     pub(crate) fn next_mark(&mut self) -> Result<Option<(EventId, Option<JobMark>)>, Malformed> {
         if self.events.is_empty() {

@@ -1,12 +1,14 @@
 //! Old segments go although something in them is needed for long: it is kept aside, and read as before.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::executor::block_on;
 use laneway_core::store::{Commit, Define, Entry, JobState, Jobs, Read, ReadFrom, Trim};
 use laneway_core::{CommitId, EventId, JobNumber, Store, StreamInfo, StreamSettings};
 
-use super::harness::{append, events, open, shard};
+use super::harness::{DIR, append, events, open, shard};
 use super::marks::{end, jobs};
 use crate::file::FileStore;
 use crate::file::disk::simulated::SimulatedDisk;
@@ -76,6 +78,8 @@ fn waiting_events_and_kept_results_hold_back_no_segment() {
     append(&store, &quiet, 5, 10).unwrap();
     assert_eq!(read(&store, &quiet, ReadFrom::After(EventId(3_000))).len(), 5, "the log goes on behind it");
     store.close().unwrap();
+    let report = crate::file::verify_on(Arc::new(disk.clone()), Path::new(DIR)).unwrap();
+    assert!(report.is_clean(), "{report}");
     let store = open(&disk);
     check(&store);
     // It goes when it is not needed any more.

@@ -114,8 +114,10 @@ fn read_log(
     if let Some(finding) = check_identity(&opened, meta) {
         report.add(finding);
     }
-    let Some(state) = state else { return Ok(()) };
-    let checked = stand::check(&state, &chains, report)
+    let Some(mut state) = state else { return Ok(()) };
+    let checked = state
+        .load_kept()
+        .and_then(|()| stand::check(&state, &chains, report))
         .and_then(|()| stand::check_results(&state, time, stashed, report));
     match checked {
         Err(StoreError::Corrupt { what }) => {

@@ -42,14 +42,14 @@ pub(super) fn check(state: &FileState, chains: &Chains, report: &mut VerifyRepor
     check_rows(state, report)
 }
 
-/// All ids that are not trimmed are in the log, and nobody has passed more than there is.
+/// All ids that are neither trimmed nor kept aside are in the log, and nobody has passed more than there is.
 fn check_shard(state: &FileState, chains: &Chains, shard: Shard, report: &mut VerifyReport) {
     let Some(info) = state.shard(shard) else {
         let what = "its stream is defined, the shard is not there";
         return report.add(Finding::new(FindingKind::Mismatch, what).of(shard, None, &[]));
     };
     let gap = |ids: &[EventId], what: String| Finding::new(FindingKind::Gap, what).of(shard, None, ids);
-    let first = next_given(info, info.trimmed);
+    let first = next_given(info, info.trimmed.max(state.kept_of(shard).events));
     let ids = chains.ids(shard);
     match ids {
         None if first <= info.head => {
