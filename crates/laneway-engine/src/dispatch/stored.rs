@@ -308,9 +308,9 @@ mod tests {
     fn policies() -> impl Strategy<Value = Policy> {
         (any::<u32>(), lengths(), lengths(), prop::sample::select(&FAILURES[..]), any::<u32>()).prop_map(
             |(max_attempts, backoff, backoff_max, on_failure, crashes_max)| Policy {
-                max_attempts,
-                backoff,
-                backoff_max,
+                max_attempts: max_attempts.min(ATTEMPTS_MAX),
+                backoff: backoff.min(RETRY_AFTER_MAX),
+                backoff_max: backoff_max.min(RETRY_AFTER_MAX),
                 on_failure,
                 crashes_max,
             },
@@ -364,6 +364,17 @@ mod tests {
             };
             StoredProcessor { settings, handler: handler.into() }
         })
+    }
+
+    #[test]
+    fn settings_from_before_there_were_limits_are_read_at_the_limit() {
+        let policy =
+            Policy { max_attempts: u32::MAX, backoff_max: Duration::from_secs(1 << 40), ..Policy::default() };
+        let settings = ProcessorSettings { policy, ..ProcessorSettings::default() };
+        let stored = StoredProcessor { settings, ..StoredProcessor::default() };
+        let read = StoredProcessor::decode(stored.encode()).expect("readable").settings;
+        assert_eq!((read.policy.max_attempts, read.policy.backoff_max), (ATTEMPTS_MAX, RETRY_AFTER_MAX));
+        read.check().expect("it can be started");
     }
 
     proptest! {

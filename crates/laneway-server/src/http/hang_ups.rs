@@ -163,8 +163,10 @@ impl World {
                 let (Ok(Rows::Counts(counts)), Ok(Rows::Seats(about, seats))) = (counts, seats) else {
                     return Some(format!("stream {} is being removed", info.name));
                 };
-                let is_behind = info.name == "orders"
-                    && seats.iter().any(|seat| seat.progress.window.floor() < about.head);
+                let charge = info.processors.iter().find(|processor| processor.name == "charge");
+                let charge =
+                    seats.iter().find(|seat| charge.is_some_and(|charge| charge.id == seat.processor));
+                let is_behind = charge.is_some_and(|seat| seat.progress.window.floor() < about.head);
                 let asked = counts.seats.iter().any(|(_, [_, _, emits, requests])| emits + requests > 0);
                 if is_behind || asked {
                     return Some(format!("{} {partition}: behind {is_behind}, asked {asked}", info.name));
