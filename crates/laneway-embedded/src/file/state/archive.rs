@@ -35,7 +35,7 @@ pub(crate) enum Reach {
 pub(crate) enum FindError {
     /// It takes a file to tell.
     NotInMemory,
-    /// A segment went or was rewritten meanwhile: look again.
+    /// A segment went meanwhile: look again.
     Moved,
     Store(StoreError),
 }
@@ -101,14 +101,16 @@ impl Archive {
         }
     }
 
-    /// Looks as often as segments go or are rewritten meanwhile.
+    /// Looks as often as segments go meanwhile.
     pub(crate) fn settled<T>(&self, look: impl Fn() -> Found<T>) -> Found<T> {
         loop {
             let version = self.directory.version();
             match look() {
-                Err(FindError::Moved) => {}
-                // A rewritten segment has other bytes at the same places.
-                Err(FindError::Store(_)) if self.directory.version() != version => {}
+                Err(FindError::Moved | FindError::Store(_)) if self.directory.version() != version => {}
+                Err(FindError::Moved) => {
+                    let what = "the log does not have what its footers say: records of events are missing";
+                    return Err(FindError::Store(StoreError::Corrupt { what: what.to_owned() }));
+                }
                 found => return found,
             }
         }
