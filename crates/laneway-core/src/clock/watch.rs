@@ -186,13 +186,20 @@ impl ClockWatch {
 
     /// Goes on after a reboot: nothing tells how long it took but the wall clock itself. `steady` is where steady
     /// time goes on, `last` is when something was last written down.
-    pub fn rebooted(settle: Duration, mark: WatchMark, last: Steady, wall: Timestamp, steady: Steady) -> (Self, Observed) {
-        let before = Self::resume(settle, mark);
-        let floor = before.line.at(last.0.max(mark.steady.0));
+    pub fn rebooted(
+        settle: Duration,
+        mark: WatchMark,
+        last: Steady,
+        wall: Timestamp,
+        steady: Steady,
+    ) -> (Self, Observed) {
         let mut watch = Self { jumps: mark.jumps, ..Self::unmarked(settle, wall, steady) };
-        if !mark.firm {
+        // A time that nothing has confirmed says nothing about the next one.
+        let believed = if mark.firm || mark.settled { mark.believed } else { mark.floor };
+        if believed.0 == 0 {
             return (watch, Observed::default());
         }
+        let floor = believed.0.saturating_add(last.0.saturating_sub(mark.steady.0));
         watch.floor = Line { wall: floor, steady: steady.0 };
         if watch.is_plausible() {
             return (watch, Observed::default());

@@ -144,7 +144,7 @@ impl Checkpointer {
 
     /// Gives back segments in which nothing is needed any more, oldest first.
     fn tidy(&self, shared: &Arc<Shared>) -> Result<()> {
-        let now = shared.clock.now().calendar;
+        let now = shared.clock.now().expiry;
         let free = {
             let state = shared.state.read();
             let free = state.contents.sealed.iter().take_while(|(_, summary)| is_free(&state, summary, now));
@@ -180,7 +180,7 @@ fn is_free(state: &FileState, summary: &Summary, now: Timestamp) -> bool {
         .shards
         .iter()
         .all(|(shard, found)| found.events.is_none_or(|(_, last)| trimmed(*shard, last)));
-    events_gone && summary.keep_until < now
+    events_gone && (summary.keep_until.0 == 0 || summary.keep_until < now)
 }
 
 /// What was handed out for a checkpoint is in no layer that the next one writes, and after a failed write the index

@@ -107,7 +107,7 @@ fn open(
     state.check_complete()?;
     state.end = opened.writer.end();
     state.finish_load(opened.reader.clone(), Arc::clone(&footers));
-    let clock = StoreClock::resume(clock, state.clock_mark);
+    let clock = StoreClock::resume(clock, state.clock_mark, options.clock_settle);
     let published = Arc::clone(&state.published);
     let replayed = opened.recovered.bytes;
     let tails_in_memory = state.tails.is_complete();

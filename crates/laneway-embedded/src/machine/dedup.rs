@@ -124,7 +124,7 @@ fn answer(remembered: &Remembered, index: usize, dedup: &Dedup) -> Result<Receip
 }
 
 fn is_alive<S: State>(state: &S, now: Now, shard: Shard, remembered: &Remembered) -> Result<bool> {
-    Ok(remembered.until >= now.calendar || is_waiting(state, shard, remembered)?)
+    Ok(remembered.until >= now.expiry || is_waiting(state, shard, remembered)?)
 }
 
 fn is_waiting<S: State>(state: &S, shard: Shard, remembered: &Remembered) -> Result<bool> {
@@ -158,7 +158,7 @@ pub(super) fn promotion<S: State>(
     if !matches!(stored.receipt, Receipt::Scheduled { ticket, .. } if ticket == joined.0) {
         return Ok(None);
     }
-    let until = stored.until.max(now.calendar.after(dedup.window));
+    let until = stored.until.max(now.wall.after(dedup.window));
     Ok(Some(Promotion {
         row,
         before: stored.until,
@@ -194,7 +194,7 @@ pub(super) fn expire<S: State>(state: &mut S, now: Now, shard: Shard, limit: usi
     let mut over = Vec::new();
     for (order, _) in state.scan(Table::DedupOrder, &keys::shard(shard), None, limit)? {
         let (until, row) = keys::dedup_of(&order)?;
-        if until >= now.calendar {
+        if until >= now.expiry {
             break;
         }
         let waiting = match load::<Remembered>(state, Table::Dedup, &row)? {

@@ -51,12 +51,14 @@ pub(super) fn forget_lanes<S: State>(
     head: EventId,
     trimmed: EventId,
 ) -> Result<(u64, bool)> {
-    let Some(length) = settings.forget_lanes_after else { return Ok((0, false)) };
+    let Some(length) = settings.forget_lanes_after.filter(|_| now.expiry.0 > 0) else {
+        return Ok((0, false));
+    };
     let row = Single::IdleLanes.of(shard);
     let before: IdleLanes = load(state, Table::Store, &row)?.unwrap_or_default();
     let mut idle = before.clone();
     // What is kept readable is trimmed no sooner.
-    let through = idle.through(now.calendar, head, trimmed, length.max(settings.keep));
+    let through = idle.through(now.expiry, head, trimmed, length.max(settings.keep));
     // Every lane is looked at once for each mark.
     if idle.sweep.is_none() && through > idle.swept {
         idle.sweep = Some((through, None));

@@ -140,7 +140,7 @@ fn take<S: State>(
     let Found::Ended { end, until } = found else {
         return Ok(JobView { number, state: found.view(state, shard, true)? });
     };
-    let shorter = until.min(now.calendar.after(grace));
+    let shorter = until.min(now.wall.after(grace));
     let view = Found::Ended { end: end.clone(), until: shorter }.view(state, shard, true)?;
     if shorter < until {
         shorten(state, shard, number, end, shorter)?;
@@ -207,7 +207,7 @@ fn cancel<S: State>(state: &mut S, now: Now, shard: Shard, ticket: u64) -> Resul
     let Some(wish) = waiting.draft.job else {
         return Ok((JobView { number, state: JobState::Gone }, None));
     };
-    let end = never_joined(now.calendar, wish, Terminal::Cancelled, "cancelled before it was due".to_owned());
+    let end = never_joined(now.wall, wish, Terminal::Cancelled, "cancelled before it was due".to_owned());
     let row = keys::shard_number(shard, ticket);
     let ended = ScheduledJob::Ended { end: end.clone(), accepted_at: Some(waiting.accepted_at) };
     state.put(Table::ScheduledJob, &row, &ended.to_row());

@@ -5,6 +5,7 @@ use laneway_core::adoption::{given_between, last_given, next_given};
 use laneway_core::store::{DeadLetter, JobResult, Trim, Trimmed};
 use laneway_core::{EventId, JobNumber, Result, Seat, Shard, ShardInfo, StreamInfo, Timestamp};
 
+use super::ahead::mark_age;
 use super::codec::keys::{self, Single};
 use super::codec::{Chunk, Numbered, ScheduledJob, Stored, Token, load};
 use super::idle::forget_lanes;
@@ -15,12 +16,13 @@ use super::{Now, State, Table, dedup, gate};
 /// Trims one shard.
 pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trimmed> {
     let shard = trim.shard;
+    let aged = mark_age(state, now, shard)?;
     let stream = gate::stream(state, shard.stream)?;
     let info = gate::shard(state, shard)?;
     gate::imported(shard, info)?;
     let (seats, dead_keep) = (seats(state, stream, shard), stream.settings.dead_keep);
     let (head, settings) = (last_given(&info.gaps, info.head), stream.settings.clone());
-    let through = bound(state, now, stream, shard, info)?;
+    let through = bound(state, now, stream, shard, info, aged)?;
     let events = given_between(&info.gaps, info.trimmed, through);
     let expired = if seats.is_empty() { events } else { 0 };
     let first = next_given(&info.gaps, through.max(info.trimmed));
@@ -38,7 +40,7 @@ pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trim
     rows += dedup::expire(state, now, shard, ROWS_PER_CALL)?;
     for (seat, life) in seats {
         rows += cut(state, Table::Ending, &keys::life(seat, life), through)?;
-        rows += trim_seat(state, now, seat, now.calendar.before(dead_keep))?;
+        rows += trim_seat(state, now, seat, now.expiry.before(dead_keep))?;
     }
     rows += trim_jobs(state, now, shard)?;
     let (forgotten, more) = forget_lanes(state, now, shard, &settings, head, EventId(through))?;
@@ -57,6 +59,7 @@ fn bound<S: State>(
     stream: &StreamInfo,
     shard: Shard,
     info: &ShardInfo,
+    aged: EventId,
 ) -> Result<EventId> {
     let mut through = info.head;
     for (processor, stored) in state.seats(shard) {
@@ -67,9 +70,9 @@ fn bound<S: State>(
         }
     }
     if !stream.settings.keep.is_zero() {
-        let since = now.calendar.before(stream.settings.keep);
+        let since = now.expiry.before(stream.settings.keep);
         if let Some(first) = state.first_since(shard, since)? {
-            through = through.min(EventId(first.0.saturating_sub(1)));
+            through = through.min(EventId(first.0.saturating_sub(1)).max(aged));
         }
     }
     // Whoever has read all there was before a gap has missed nothing in it.
@@ -82,7 +85,7 @@ fn trim_seat<S: State>(state: &mut S, now: Now, seat: Seat, dead_before: Timesta
         Ok(DeadLetter::from_row(row)?.at < dead_before)
     })?;
     let tokens = sweep(state, seat.shard, Table::RequestToken, &prefix, |_, _, row| {
-        Ok(Token::from_row(row)?.until.is_some_and(|until| until < now.calendar))
+        Ok(Token::from_row(row)?.until.is_some_and(|until| until < now.expiry))
     })?;
     Ok((dead.len() + tokens.len()) as u64)
 }
@@ -99,7 +102,7 @@ fn trim_jobs<S: State>(state: &mut S, now: Now, shard: Shard) -> Result<u64> {
         }
     })?;
     let chunks = sweep(state, shard, Table::Chunk, &prefix, |state, key, row| {
-        Ok(Chunk::from_row(row)?.until < now.calendar && !is_named(state, now, shard, key)?)
+        Ok(Chunk::from_row(row)?.until < now.expiry && !is_named(state, now, shard, key)?)
     })?;
     // A shortened life must be remembered for as long as the end itself could be read without it.
     let lives = sweep(state, shard, Table::JobLife, &prefix, |state, key, _| {
@@ -107,7 +110,7 @@ fn trim_jobs<S: State>(state: &mut S, now: Now, shard: Shard) -> Result<u64> {
         Ok(end.is_none_or(|end| !is_alive(now, end.keep_until)))
     })?;
     // Not counted: each store has its own moment for what nobody can read any more.
-    state.expire_job_ends(shard, now.calendar);
+    state.expire_job_ends(shard, now.expiry);
     Ok((scheduled.len() + chunks.len() + lives.len()) as u64)
 }
 

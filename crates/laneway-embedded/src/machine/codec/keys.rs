@@ -29,12 +29,14 @@ pub(crate) enum Single {
     TrimCursor = 5,
     /// (shard) -> how far its ids had come and when, and where looking for idle lanes goes on.
     IdleLanes = 6,
+    /// (shard) -> how far its ids had come and when, while log time is ahead of the time of day.
+    AheadMarks = 16,
 }
 
 impl Single {
     /// Those that belong to a shard.
-    pub(crate) const OF_SHARD: [Self; 4] =
-        [Self::DedupCount, Self::Expired, Self::TrimCursor, Self::IdleLanes];
+    pub(crate) const OF_SHARD: [Self; 5] =
+        [Self::DedupCount, Self::Expired, Self::TrimCursor, Self::IdleLanes, Self::AheadMarks];
 
     /// The key of a value of the whole store.
     pub(crate) fn key(self) -> [u8; 1] {
