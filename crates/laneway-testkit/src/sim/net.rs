@@ -262,10 +262,6 @@ macro_rules! plainly {
 
 #[async_trait]
 impl Store for Net {
-    fn clock_report(&self) -> Option<laneway_core::ClockReport> {
-        self.below.store.clock_report()
-    }
-
     fn about(&self) -> About {
         let about = self.below.store.about();
         // Answers get lost here, so callers must be able to repeat.
