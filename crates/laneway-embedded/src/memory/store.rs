@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use laneway_core::store::{
@@ -61,6 +62,13 @@ impl MemoryStore {
             StoreClock::resume(clock, ClockMark::default(), CLOCK_SETTLE),
             MemoryState::new(incarnation),
         )
+    }
+
+    /// An empty store that believes a jump of the wall clock after this time. Others do after 10 minutes.
+    pub fn with_clock_settle(clock: Arc<dyn Clock>, settle: Duration) -> Self {
+        let incarnation = Self::new(Arc::clone(&clock)).incarnation;
+        let clock = StoreClock::resume(clock, ClockMark::default(), settle);
+        Self::with_state(clock, MemoryState::new(incarnation))
     }
 
     /// A copy of this store as it is now, as after a failover to a replica or from a restored backup: it has
