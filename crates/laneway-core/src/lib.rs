@@ -29,7 +29,9 @@ pub mod wakeups;
 pub mod window;
 
 pub use bytes::Bytes;
-pub use clock::{Clock, ManualClock, Steady, SystemClock, Timestamp};
+pub use clock::{
+    CLOCK_SETTLE, Clock, ClockReport, ClockWatch, ManualClock, Steady, SystemClock, Timestamp, WatchMark,
+};
 pub use documents::{Document, Documents};
 pub use durability::{Capabilities, Durability};
 pub use error::{Conflict, ConflictReason, FullReason, Refusal, Result, StoreError};

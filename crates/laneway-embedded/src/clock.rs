@@ -1,14 +1,13 @@
-//! The store's two clocks: log time, which never goes back, and steady time, which goes on over restarts.
+//! The store's clocks: log time, which never goes back; steady time, which goes on over restarts; and the time of day, as
+//! far as the wall clock can be trusted (`docs/design/time.md`).
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use laneway_core::{Clock, Steady, Timestamp};
+use laneway_core::{Clock, ClockReport, ClockWatch, Steady, Timestamp, WatchMark};
 use parking_lot::Mutex;
 
 use crate::machine::Now;
-
-/// A wall clock that moved by more than this against steady time is worth a line in the log of the process.
-const JUMP_MICROS: u64 = 60_000_000;
 
 /// Where steady time stood when it was last written down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +19,8 @@ pub(crate) struct ClockMark {
     /// The machine's steady time then, and what it counts from.
     pub(crate) machine: Steady,
     pub(crate) epoch: u128,
+    /// How far the wall clock could be trusted. Stores of before did not write it down.
+    pub(crate) watch: Option<WatchMark>,
 }
 
 impl ClockMark {
@@ -31,6 +32,7 @@ impl ClockMark {
             steady: Steady(steady),
             machine: Steady(self.machine.0.saturating_add(passed)),
             epoch: self.epoch,
+            watch: self.watch,
         }
     }
 }
@@ -40,104 +42,158 @@ impl ClockMark {
 pub(crate) struct StoreClock {
     clock: Arc<dyn Clock>,
     epoch: u128,
-    /// The store's steady time minus the machine's, wrapping.
-    offset: u64,
+    settle: Duration,
     last: Mutex<Last>,
 }
 
 #[derive(Debug)]
 struct Last {
     now: Now,
-    wall: Timestamp,
+    /// The store's steady time minus the machine's, wrapping.
+    offset: u64,
+    watch: ClockWatch,
 }
 
 impl StoreClock {
     /// Goes on from where the clocks stood. On the same boot the machine's steady time tells exactly how long
     /// the store was closed; after another boot the wall clock is the best there is.
-    pub(crate) fn resume(clock: Arc<dyn Clock>, mark: ClockMark) -> Self {
+    pub(crate) fn resume(clock: Arc<dyn Clock>, mark: ClockMark, settle: Duration) -> Self {
         let (epoch, machine, wall) = (clock.epoch(), clock.steady(), clock.calendar());
-        let closed_for = if mark.epoch == epoch && machine >= mark.machine {
-            machine.0 - mark.machine.0
+        let same_boot = mark.epoch == epoch && machine >= mark.machine;
+        let (steady, watch) = if mark == ClockMark::default() {
+            (machine, ClockWatch::fresh(settle, wall, machine))
+        } else if same_boot {
+            let steady = Steady(mark.steady.0.saturating_add(machine.0 - mark.machine.0));
+            let resumed = mark.watch.map(|watch| ClockWatch::resume(settle, watch));
+            (steady, resumed.unwrap_or_else(|| ClockWatch::unmarked(settle, wall, steady)))
         } else {
-            wall.0.saturating_sub(mark.calendar.0)
+            rebooted(mark, wall, settle)
         };
-        let fresh = mark == ClockMark::default();
-        let steady = if fresh { machine } else { Steady(mark.steady.0.saturating_add(closed_for)) };
-        let now = Now { calendar: wall.max(mark.calendar), steady };
-        if now.calendar.0 - wall.0 > JUMP_MICROS {
-            tracing::warn!(
-                ahead_s = (now.calendar.0 - wall.0) / 1_000_000,
-                "log time is ahead of the wall clock: dates up to it are due, and it stands still until the clock has caught up"
-            );
-        }
-        Self { clock, epoch, offset: steady.0.wrapping_sub(machine.0), last: Mutex::new(Last { now, wall }) }
+        let now = Now { calendar: mark.calendar, steady, ..Now::default() };
+        let last = Mutex::new(Last { now, offset: steady.0.wrapping_sub(machine.0), watch });
+        let clock = Self { clock, epoch, settle, last };
+        clock.now();
+        clock
     }
 
-    /// What time it is. Neither clock ever goes back.
+    /// What time it is. Log time and steady time never go back.
     pub(crate) fn now(&self) -> Now {
         let wall = self.clock.calendar();
-        let steady = Steady(self.clock.steady().0.wrapping_add(self.offset));
+        let machine = self.clock.steady();
         let mut last = self.last.lock();
-        let steady = steady.max(last.now.steady);
-        let expected = last.wall.0.saturating_add(steady.0 - last.now.steady.0);
-        if wall.0.abs_diff(expected) > JUMP_MICROS {
-            let log = last.now.calendar.0;
-            tracing::warn!(
-                expected,
-                found = wall.0,
-                ahead_s = log.saturating_sub(wall.0) / 1_000_000,
-                "wall clock jumped; log time never goes back: where it is ahead now, it stands still until the clock has caught up"
-            );
+        let last = &mut *last;
+        let mut steady = Steady(machine.0.wrapping_add(last.offset)).max(last.now.steady);
+        let was_settled = last.watch.times().settled;
+        let observed = last.watch.observe(wall, steady);
+        if observed.closed_for > 0 {
+            last.offset = last.offset.wrapping_add(observed.closed_for);
+            last.watch.shift_steady(observed.closed_for);
+            steady = steady.after(Duration::from_micros(observed.closed_for));
         }
-        *last = Last { now: Now { calendar: wall.max(last.now.calendar), steady }, wall };
+        let times = last.watch.times();
+        if let Some(jump) = observed.jump {
+            warn_of(jump, self.settle);
+        } else if times.settled && !was_settled {
+            tracing::info!("the wall clock has settled: data is deleted by its age again");
+        }
+        last.now = Now {
+            calendar: times.wall.max(last.now.calendar),
+            wall: times.wall,
+            dates: times.dates,
+            expiry: if times.settled { times.wall } else { Timestamp(0) },
+            steady,
+        };
         last.now
+    }
+
+    /// How the wall clock stands, for people.
+    pub(crate) fn report(&self) -> ClockReport {
+        let now = self.now();
+        let last = self.last.lock();
+        ClockReport {
+            wall: now.wall,
+            steady: now.steady,
+            dates: now.dates,
+            settles_in: last.watch.settles_in(),
+            jumps: last.watch.jumps(),
+            offset: last.watch.offset(),
+            log_ahead: Duration::from_micros(now.calendar.0 - now.wall.0),
+        }
     }
 
     /// Clocks of another store that goes on from here.
     pub(crate) fn again(&self) -> Self {
-        Self::resume(Arc::clone(&self.clock), self.mark(self.now()))
+        Self::resume(Arc::clone(&self.clock), self.mark(self.now()), self.settle)
     }
 
     /// What to write down beside a moment of this store.
     pub(crate) fn mark(&self, now: Now) -> ClockMark {
-        let machine = Steady(now.steady.0.wrapping_sub(self.offset));
-        ClockMark { calendar: now.calendar, steady: now.steady, machine, epoch: self.epoch }
+        let last = self.last.lock();
+        let machine = Steady(now.steady.0.wrapping_sub(last.offset));
+        let watch = Some(last.watch.mark());
+        ClockMark { calendar: now.calendar, steady: now.steady, machine, epoch: self.epoch, watch }
     }
+}
+
+/// Where steady time goes on after another boot, and how far the wall clock is trusted.
+fn rebooted(mark: ClockMark, wall: Timestamp, settle: Duration) -> (Steady, ClockWatch) {
+    let Some(known) = mark.watch else {
+        let closed_for = Duration::from_micros(wall.0.saturating_sub(mark.calendar.0));
+        let steady = mark.steady.after(closed_for);
+        return (steady, ClockWatch::unmarked(settle, wall, steady));
+    };
+    let (mut watch, observed) = ClockWatch::rebooted(settle, known, mark.steady, wall, mark.steady);
+    if let Some(jump) = observed.jump {
+        warn_of(jump, settle);
+        // Nothing tells how long the store was closed. The watch says so once it knows.
+        return (mark.steady, watch);
+    }
+    let written = known.believed.0.saturating_add(mark.steady.since(known.steady).as_micros() as u64);
+    let closed_for = wall.0.saturating_sub(written);
+    watch.shift_steady(closed_for);
+    (mark.steady.after(Duration::from_micros(closed_for)), watch)
+}
+
+fn warn_of(jump: i64, settle: Duration) {
+    tracing::warn!(
+        jump_s = jump / 1_000_000,
+        settle_s = settle.as_secs(),
+        "the wall clock jumped: nothing is deleted by its age, and dates go on by the steady clock, until the wall clock has agreed with it for the settling time"
+    );
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use laneway_core::ManualClock;
+    use laneway_core::{CLOCK_SETTLE, ManualClock};
 
     use super::*;
 
     #[test]
     fn log_time_stands_still_when_the_wall_clock_goes_back() {
         let manual = ManualClock::default();
-        let clock = StoreClock::resume(Arc::new(manual.clone()), ClockMark::default());
+        let clock = StoreClock::resume(Arc::new(manual.clone()), ClockMark::default(), CLOCK_SETTLE);
         let before = clock.now();
         manual.jump_to(Timestamp(before.calendar.0 - 3_600_000_000));
         manual.advance(Duration::from_secs(1));
         let after = clock.now();
         assert_eq!(after.calendar, before.calendar);
+        assert_eq!(after.wall, manual.calendar(), "nothing had confirmed the time before");
         assert_eq!(after.steady, before.steady.after(Duration::from_secs(1)));
     }
 
     #[test]
     fn steady_time_counts_the_time_the_store_was_closed() {
         let manual = ManualClock::default();
-        let clock = StoreClock::resume(Arc::new(manual.clone()), ClockMark::default());
+        let clock = StoreClock::resume(Arc::new(manual.clone()), ClockMark::default(), CLOCK_SETTLE);
         let closed = clock.now();
         let mark = clock.mark(closed);
         manual.advance(Duration::from_secs(100));
         manual.jump_to(Timestamp(0));
-        let reopened = StoreClock::resume(Arc::new(manual.clone()), mark);
+        let reopened = StoreClock::resume(Arc::new(manual.clone()), mark, CLOCK_SETTLE);
         assert_eq!(reopened.now().steady, closed.steady.after(Duration::from_secs(100)));
         let other_boot = ClockMark { epoch: 77, ..mark };
         manual.jump_to(closed.calendar.after(Duration::from_secs(5)));
-        let rebooted = StoreClock::resume(Arc::new(manual), other_boot);
+        let rebooted = StoreClock::resume(Arc::new(manual), other_boot, CLOCK_SETTLE);
         assert_eq!(rebooted.now().steady, closed.steady.after(Duration::from_secs(5)));
     }
 }

@@ -95,6 +95,7 @@ impl Engine {
 
     fn with(stores: Stores, env: Env, membership: Option<Arc<Membership>>) -> Self {
         introduce();
+        let env = env.by_clock_of(&stores.store);
         if membership.is_none() {
             show_cluster(1, true);
         }

@@ -129,7 +129,7 @@ impl RedisStore {
         let keys = self.names().catalogue();
         self.call(&self.scripts().define, subject, &keys, call).await.map_err(|failure| match failure {
             Failure::Missing(error) | Failure::Final(error) => error,
-            Failure::Learn { .. } => corrupt("the catalogue has no seats"),
+            Failure::Learn { .. } | Failure::Clock => corrupt("the catalogue has no seats"),
         })
     }
 
@@ -179,6 +179,7 @@ impl RedisStore {
                     seats.extend(more);
                 }
                 Err(Failure::Missing(error) | Failure::Final(error)) => return Err(error),
+                Err(Failure::Clock) => return Err(corrupt("a script asked for a time that it was given")),
             }
         }
     }

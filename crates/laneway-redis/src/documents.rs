@@ -16,7 +16,7 @@ impl RedisStore {
         let answer = self.call(&self.scripts().documents, Subject::Store, &keys, call).await;
         answer.map_err(|failure| match failure {
             Failure::Missing(error) | Failure::Final(error) => error,
-            Failure::Learn { .. } => corrupt("documents have no seats"),
+            Failure::Learn { .. } | Failure::Clock => corrupt("documents have no seats"),
         })
     }
 }

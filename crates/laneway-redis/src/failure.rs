@@ -34,6 +34,8 @@ pub(crate) enum Failure {
     Learn { def: u64, processors: Vec<ProcessorId> },
     /// The shard or seat is not there, or not yet.
     Missing(StoreError),
+    /// The server's clock reads another time than it should.
+    Clock,
     /// The answer for the caller.
     Final(StoreError),
 }
@@ -53,6 +55,7 @@ pub(crate) fn judge(mut reply: Reply, subject: Subject, current: Incarnation) ->
             let processors = reply.list()?.each(|ids| ids.small().map(ProcessorId))?;
             return Err(Failure::Learn { def, processors });
         }
+        b"clock" => return Err(Failure::Clock),
         b"missing" => return Err(Failure::Missing(missing(&reply.text()?, subject))),
         b"refused" => refusal(&mut reply)?.into(),
         b"importing" => {

@@ -84,6 +84,11 @@ impl Names {
         ["documents", "documents:z"].map(|name| self.of_store(name)).to_vec()
     }
 
+    /// What was found of the server's clock, and the streams, which tell whether a store is there.
+    pub(crate) fn clock(&self) -> Vec<String> {
+        ["clock", "streams"].map(|name| self.of_store(name)).to_vec()
+    }
+
     fn of_store(&self, name: &str) -> String {
         format!("laneway:{{{}}}:{name}", self.namespace)
     }

@@ -4,6 +4,7 @@
 //! file per method), `define` (definitions reach their shards), `link` and `server` (connection, life and safety of
 //! the server), `rows`, `event` and `wire` (what is stored). `docs/design/redis-format.md` lists every key.
 
+mod clock;
 mod define;
 mod documents;
 mod event;

@@ -11,8 +11,8 @@ use laneway_core::store::{
     Request, Resume, Rows, Seize, Source, Stash, Trim, Trimmed,
 };
 use laneway_core::{
-    Draft, EventId, Fence, JobNumber, LaneRecord, Nonce, Refusal, Result, Shard, Store, StoreError, Term,
-    Terminal, Topic,
+    ClockReport, Draft, EventId, Fence, JobNumber, LaneRecord, Nonce, Refusal, Result, Shard, Store,
+    StoreError, Term, Terminal, Topic,
 };
 
 use crate::pack::{ABSENT, Arg, NUMBER_END, named, parts};
@@ -27,6 +27,10 @@ const SILENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[async_trait]
 impl Store for RedisStore {
+    fn clock_report(&self) -> Option<ClockReport> {
+        self.clock().report()
+    }
+
     fn about(&self) -> About {
         let (capabilities, incarnation) = self.server();
         About { capabilities, incarnation }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_core::{Clock, Incarnation, Refusal, check_name};
+use laneway_core::{CLOCK_SETTLE, Clock, Incarnation, Refusal, check_name};
 use redis::{Client, ClientTlsConfig, TlsCertificates};
 
 /// How to open a store on Redis.
@@ -28,6 +28,9 @@ pub struct RedisOptions {
     pub connect_within: Duration,
     /// For `rediss://`: whom to trust and who we are. Default: the machine's authorities, and nobody.
     pub tls: RedisTls,
+    /// How long the server's clock must agree with the steady clock of this machine, after a jump of more than a minute,
+    /// before the store believes it and deletes data by its age. Default 10 minutes.
+    pub clock_settle: Duration,
     /// For tests: goes by this clock instead of the server's. Default none.
     pub clock: Option<Arc<dyn Clock>>,
     /// For tests: takes this for the life of the server. Default none: the server's own run.
@@ -53,6 +56,7 @@ impl RedisOptions {
             answer_within: Duration::from_secs(10),
             connect_within: Duration::from_secs(5),
             tls: RedisTls::default(),
+            clock_settle: CLOCK_SETTLE,
             clock: None,
             incarnation: None,
         }

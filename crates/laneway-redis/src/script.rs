@@ -6,6 +6,7 @@ use redis::Script;
 #[derive(Debug)]
 pub(crate) struct Scripts {
     pub(crate) append: Source,
+    pub(crate) clock: Source,
     pub(crate) commit: Source,
     pub(crate) define: Source,
     pub(crate) documents: Source,
@@ -50,6 +51,7 @@ impl Scripts {
     pub(crate) fn new() -> Self {
         Self {
             append: writing(&[BASE, JOINS, include_str!("lua/plain.lua"), include_str!("lua/append.lua")]),
+            clock: writing(&[include_str!("lua/clock.lua")]),
             commit: writing(&[BASE, LANED, include_str!("lua/commit.lua")]),
             define: writing(&[include_str!("lua/define.lua")]),
             documents: writing(&[include_str!("lua/documents.lua")]),
@@ -68,9 +70,10 @@ impl Scripts {
     }
 
     /// Every script, to have the server know them before the first call.
-    pub(crate) fn all(&self) -> [&Source; 15] {
+    pub(crate) fn all(&self) -> [&Source; 16] {
         [
             &self.append,
+            &self.clock,
             &self.commit,
             &self.define,
             &self.documents,

@@ -7,11 +7,10 @@
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use laneway_core::{
-    Capabilities, Clock, Incarnation, ProcessorId, Result, Seat, Shard, StoreError, StreamId, Timestamp,
-};
+use laneway_core::{Capabilities, Incarnation, ProcessorId, Result, Seat, Shard, StoreError, StreamId};
 use parking_lot::Mutex;
 
+use crate::clock::{CallTimes, ServerClock};
 use crate::failure::{Failure, Subject, judge};
 use crate::keys::Names;
 use crate::link::Links;
@@ -25,6 +24,9 @@ use crate::wakeups::{self, Heard, Listener};
 /// How often a call is told of other seats than it came with before it gives up: each time a definition changed meanwhile.
 const LEARNED_MAX: usize = 8;
 
+/// How often the clocks are compared for one call before it gives up.
+const COMPARED_MAX: usize = 4;
+
 /// A store on a Redis server. Clones share its connection.
 #[derive(Clone, Debug)]
 pub struct RedisStore {
@@ -36,7 +38,7 @@ struct Inner {
     names: Names,
     scripts: Scripts,
     links: Links,
-    clock: Option<GivenClock>,
+    clock: ServerClock,
     /// Processors of streams, as far as shards told of them.
     known: Mutex<HashMap<StreamId, Known>>,
     heard: Arc<Heard>,
@@ -50,19 +52,12 @@ struct Known {
     processors: Vec<ProcessorId>,
 }
 
-/// A clock of a test, which goes back no more than a store's may.
-#[derive(Debug)]
-struct GivenClock {
-    clock: Arc<dyn Clock>,
-    last: Mutex<Timestamp>,
-}
-
 impl RedisStore {
     /// Opens a store: connects, asks the server who it is and how safe it is, and finishes definitions that were left
     /// half done.
     pub async fn open(options: RedisOptions) -> Result<Self> {
         let (scripts, names) = (Scripts::new(), Names::new(&options.namespace));
-        let clock = options.clock.clone().map(|clock| GivenClock { clock, last: Mutex::default() });
+        let clock = ServerClock::new(options.clock.clone(), options.clock_settle);
         let within = options.connect_within;
         let links = Links::open(options, &scripts).await?;
         let heard = Arc::new(Heard::default());
@@ -116,22 +111,51 @@ impl RedisStore {
         keys: &[String],
         call: &Arg,
     ) -> Result<Reply, Failure> {
-        let link = self.inner.links.get(&self.inner.scripts).await?;
         let mut packed = Vec::with_capacity(256);
         call.pack(&mut packed);
-        let [calendar, steady] = self.now();
+        for _ in 0..COMPARED_MAX {
+            self.keep_time().await?;
+            let times = self.inner.clock.times().ok_or_else(|| corrupt("the clocks were not compared"))?;
+            match self.run(source, subject, keys, &packed, &times).await {
+                Err(Failure::Clock) => self.compare_clocks().await?,
+                answer => return answer,
+            }
+        }
+        let reason = "the clock of the Redis server jumps again and again".to_owned();
+        Err(Failure::Final(StoreError::Down { reason }))
+    }
+
+    async fn run(
+        &self,
+        source: &Source,
+        subject: Subject,
+        keys: &[String],
+        packed: &[u8],
+        times: &CallTimes,
+    ) -> Result<Reply, Failure> {
+        let link = self.inner.links.get(&self.inner.scripts).await?;
         let life = link.server.incarnation.0.to_be_bytes().to_vec();
-        let arguments = [packed, calendar, steady, life, self.inner.names.channel().into_bytes()];
+        let [calendar, steady, wall, dates, expiry, lease] =
+            [times.calendar, times.steady, times.wall, times.dates, times.expiry, times.lease]
+                .map(|micros| micros.to_string().into_bytes());
+        let expected = times.expected.map_or_else(Vec::new, |micros| micros.to_string().into_bytes());
+        let channel = self.inner.names.channel().into_bytes();
+        let arguments =
+            [packed.to_vec(), calendar, steady, life, channel, wall, dates, expiry, lease, expected];
         let value = self.inner.links.run(&link, source, keys, &arguments).await?;
         judge(Reply::of(value)?, subject, link.server.incarnation)
     }
 
-    /// The clocks as scripts take them: nothing where they go by the server's.
-    fn now(&self) -> [Vec<u8>; 2] {
-        let Some(given) = &self.inner.clock else { return [Vec::new(), Vec::new()] };
-        let mut last = given.last.lock();
-        *last = given.clock.calendar().max(*last);
-        [last.0, given.clock.steady().0].map(|micros| micros.to_string().into_bytes())
+    /// Reads the server's clock, and writes down what was found of it.
+    pub(crate) async fn ask_clock(&self, call: &Arg) -> Result<Reply, Failure> {
+        let mut packed = Vec::with_capacity(128);
+        call.pack(&mut packed);
+        let keys = self.inner.names.clock();
+        self.run(&self.inner.scripts.clock, Subject::Store, &keys, &packed, &CallTimes::UNKNOWN).await
+    }
+
+    pub(crate) fn clock(&self) -> &ServerClock {
+        &self.inner.clock
     }
 
     /// Calls a script on a shard alone.
@@ -194,5 +218,6 @@ fn last(failure: Failure) -> StoreError {
     match failure {
         Failure::Missing(error) | Failure::Final(error) => error,
         Failure::Learn { .. } => corrupt("a script asked for seats that it has no use for"),
+        Failure::Clock => corrupt("a script asked for a time that it was given"),
     }
 }

@@ -33,10 +33,16 @@ pub struct RedisServer {
 impl RedisServer {
     /// Starts a server with an append-only file and these settings besides; `{port}` in them is its port.
     pub fn start(settings: &[&str]) -> Self {
-        (0..TRIES).find_map(|_| Self::try_start(settings)).expect("redis-server starts: is it installed?")
+        Self::start_with(settings, &[])
     }
 
-    fn try_start(settings: &[&str]) -> Option<Self> {
+    /// The same with these variables in its environment.
+    pub fn start_with(settings: &[&str], variables: &[(&str, &str)]) -> Self {
+        let started = (0..TRIES).find_map(|_| Self::try_start(settings, variables));
+        started.expect("redis-server starts: is it installed?")
+    }
+
+    fn try_start(settings: &[&str], variables: &[(&str, &str)]) -> Option<Self> {
         let free = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let address = free.local_addr().expect("it is bound");
         let port = address.port().to_string();
@@ -49,6 +55,7 @@ impl RedisServer {
             .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes", "--dir"])
             .arg(&folder)
             .args(settings.iter().map(|setting| setting.replace("{port}", &port)))
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

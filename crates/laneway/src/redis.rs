@@ -45,6 +45,7 @@ fn read_options(url: &str, given: &StoreOptions) -> Result<RedisOptions, String>
     options.wait_replicas = given.wait_replicas.unwrap_or(options.wait_replicas);
     options.answer_within = given.answer_within.unwrap_or(options.answer_within);
     options.connect_within = given.connect_within.unwrap_or(options.connect_within);
+    options.clock_settle = given.clock_settle.unwrap_or(options.clock_settle);
     let identity = match (&given.tls_cert, &given.tls_key) {
         (Some(cert), Some(key)) => Some((read(cert)?, read(key)?)),
         (None, None) => None,

@@ -105,7 +105,7 @@ impl App {
     /// An app on an empty store. Must be called inside a tokio runtime, which should have its time paused.
     pub fn new() -> Self {
         let env = Env::seeded(Arc::new(TokioClock::start()), SEED);
-        Self { app: Laneway::with_engine(Engine::new(memory(&env), env)) }
+        Self { app: Laneway::with_engine(Engine::new(memory(&env, None), env)) }
     }
 
     /// Shares a value with all handlers, as [`Laneway::state`] does.

@@ -26,8 +26,12 @@ pub struct Readiness {
     pub seats_owned: usize,
     /// Whether it lets its runs finish and then ends.
     pub draining: bool,
-    /// How far the store's time is ahead of the wall clock, when that is more than a minute: the clock has jumped forth and
-    /// back. The store's time stands still until the clock has caught up, and dates up to it are due already.
+    /// Why the wall clock is not trusted, while it is not: it jumped, or the machine has booted. Nothing is deleted by its age until
+    /// it has settled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<String>,
+    /// How far log time is ahead of the time of day, when that is more than a minute: a wrong clock was believed for a while. New
+    /// events carry that time until the clock has caught up; dates and lives do not depend on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_ahead: Option<String>,
     /// Version of the server.

@@ -21,6 +21,7 @@ use super::{Clock, Steady, Timestamp};
 pub struct ManualClock {
     calendar: Arc<AtomicU64>,
     steady: Arc<AtomicU64>,
+    boots: Arc<AtomicU64>,
 }
 
 impl Default for ManualClock {
@@ -29,6 +30,7 @@ impl Default for ManualClock {
         Self {
             calendar: Arc::new(AtomicU64::new(1_794_700_000_000_000)),
             steady: Arc::new(AtomicU64::new(1_000_000)),
+            boots: Arc::new(AtomicU64::new(1)),
         }
     }
 }
@@ -45,6 +47,12 @@ impl ManualClock {
     pub fn jump_to(&self, calendar: Timestamp) {
         self.calendar.store(calendar.0, Ordering::SeqCst);
     }
+
+    /// Boots the machine: steady time counts from another start. The wall clock does not move.
+    pub fn reboot(&self) {
+        self.steady.store(1_000_000, Ordering::SeqCst);
+        self.boots.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 impl Clock for ManualClock {
@@ -57,6 +65,6 @@ impl Clock for ManualClock {
     }
 
     fn epoch(&self) -> u128 {
-        1
+        u128::from(self.boots.load(Ordering::SeqCst))
     }
 }

@@ -6,6 +6,7 @@ use super::{
     Accepted, Append, Appended, Commit, Committed, Define, Defined, JobView, Jobs, LaneView, Lanes, Page,
     Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
 };
+use crate::clock::ClockReport;
 use crate::durability::Capabilities;
 use crate::error::Result;
 use crate::ids::Incarnation;
@@ -31,6 +32,12 @@ pub struct About {
 pub trait Store: Send + Sync {
     /// What this connection knows; no transition, no I/O.
     fn about(&self) -> About;
+
+    /// How the store's clock stands, as this connection knows it; no transition, no I/O. `None` where a store does
+    /// not watch its clock.
+    fn clock_report(&self) -> Option<ClockReport> {
+        None
+    }
 
     /// Creates or changes a stream, registers or removes a processor, seals or adopts a shard.
     ///

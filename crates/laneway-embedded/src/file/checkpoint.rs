@@ -159,7 +159,7 @@ impl Checkpointer {
 
     /// Gives back segments in which nothing is needed any more, oldest first.
     fn tidy(&self, shared: &Arc<Shared>) -> Result<()> {
-        let now = shared.clock.now().calendar;
+        let now = shared.clock.now().expiry;
         let sealed = shared.archive.directory().sealed();
         let mut free = Vec::new();
         for table in &sealed {
@@ -196,7 +196,8 @@ fn collect_tails(shared: &Shared, changed: &ChangedLanes) -> Vec<(Vec<u8>, Optio
 fn is_free(state: &FileState, table: &SegmentTable, now: Timestamp) -> bool {
     let trimmed = |shard: Shard, last: EventId| state.shard(shard).is_none_or(|info| info.trimmed >= last);
     let mut with_events = table.shards.iter().filter(|found| !found.runs.is_empty());
-    with_events.all(|found| trimmed(found.shard, found.runs.last)) && table.keep_until < now
+    with_events.all(|found| trimmed(found.shard, found.runs.last))
+        && (table.keep_until.0 == 0 || table.keep_until < now)
 }
 
 /// What was handed out for a checkpoint is in no layer that the next one writes, and after a failed write the index

@@ -31,6 +31,8 @@ const TRIM_ROWS: usize = 200;
 const TRIM: usize = TRIM_ROWS * (EVICTED + 2 * SHORT_ROW + 6 * 3 * SHORT_ROW);
 /// What a trim writes of where it goes on looking for idle lanes.
 const IDLE_LANES: usize = KEY_BYTES_MAX + 2_048;
+/// What a trim writes of how far ids had come, while log time is ahead of the time of day.
+const AHEAD_MARKS: usize = 1_024;
 /// What one trim takes of a seat's tables: ends other than done.
 const TRIM_SEAT: usize = TRIM_ROWS * SHORT_ROW + PER_ITEM;
 /// What the row of an event or job end that is kept aside takes beside it, with the note when it may go.
@@ -154,7 +156,7 @@ pub(super) fn jobs() -> Cost {
 pub(super) fn trim(seats: usize, forgets: bool) -> Cost {
     // Of every lane its end, and its state for every seat.
     let forgotten = lanes_per_call(seats) * (1 + seats) * (KEY_IN_ROW_MAX + SHORT_ROW) + IDLE_LANES;
-    settling(TRIM + seats * TRIM_SEAT + if forgets { forgotten } else { 0 })
+    settling(TRIM + AHEAD_MARKS + seats * TRIM_SEAT + if forgets { forgotten } else { 0 })
 }
 
 /// A promotion.

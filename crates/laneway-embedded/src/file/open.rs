@@ -109,7 +109,7 @@ fn open(
     state.finish_load(archive.clone());
     state.check_complete()?;
     state.note_expiries()?;
-    let clock = StoreClock::resume(clock, state.clock_mark);
+    let clock = StoreClock::resume(clock, state.clock_mark, options.clock_settle);
     let published = Arc::clone(&state.published);
     let replayed = opened.recovered.bytes;
     let tails_in_memory = state.tails.is_complete();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway_core::{Refusal, Result};
+use laneway_core::{CLOCK_SETTLE, Refusal, Result};
 
 use super::log;
 
@@ -32,6 +32,9 @@ pub struct FileOptions {
     pub index_cache_bytes: usize,
     /// Memory for the newest frames, which readers take without touching a file. Default 16 MiB.
     pub recent_bytes: usize,
+    /// How long the wall clock must agree with the steady clock, after a jump of more than a minute or a reboot, before
+    /// the store believes it and deletes data by its age. Default 10 min.
+    pub clock_settle: Duration,
     /// Who runs the background work. Default [`Background::Threads`].
     pub background: Background,
 }
@@ -56,6 +59,7 @@ impl Default for FileOptions {
             tail_cache: 500_000,
             index_cache_bytes: 64 << 20,
             recent_bytes: 16 << 20,
+            clock_settle: CLOCK_SETTLE,
             background: Background::Threads,
         }
     }

@@ -56,7 +56,7 @@ pub(super) fn empty_segment(shared: &Arc<Shared>, table: &SegmentTable) -> Resul
 
 /// Reads what is needed of a segment; `None` if that is more than so many bytes.
 fn gather(shared: &Arc<Shared>, table: &SegmentTable, limit: u64) -> Result<Option<Needed>> {
-    let now = shared.clock.now().calendar;
+    let now = shared.clock.now().expiry;
     let mut needed = Needed::default();
     for found in &table.shards {
         let Some(trimmed) = shared.state.read().shard(found.shard).map(|info| info.trimmed) else { continue };

@@ -8,7 +8,7 @@ use laneway_core::store::{
     Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
 };
 use laneway_core::{
-    Bytes, Capabilities, Document, Documents, Durability, Partition, Result, Shard, Store, StoreError,
+    Bytes, Capabilities, ClockReport, Document, Documents, Durability, Partition, Result, Shard, Store, StoreError,
     Timestamp, Topic, Wakeups, limits,
 };
 
@@ -75,6 +75,10 @@ impl FileStore {
 
 #[async_trait]
 impl Store for FileStore {
+    fn clock_report(&self) -> Option<ClockReport> {
+        Some(self.shared().clock.report())
+    }
+
     fn about(&self) -> About {
         let capabilities = Capabilities { durability: self.durability(), persistent: true, shared: false };
         About { capabilities, incarnation: self.shared().incarnation }
@@ -224,7 +228,7 @@ impl Documents for FileStore {
     }
 
     async fn clock(&self) -> Result<Option<Timestamp>> {
-        Ok(Some(self.shared().clock.now().calendar))
+        Ok(Some(self.shared().clock.now().wall))
     }
 }
 

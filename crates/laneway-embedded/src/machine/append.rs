@@ -110,7 +110,7 @@ impl<S: View> Plan<'_, S> {
         self.check_object(index, draft.key.as_ref())?;
         let (receipt, from) = match draft.delay {
             Some(Delay { until, mode: DelayMode::Join }) => self.wait(draft, until),
-            _ => (self.join(draft)?, self.now.calendar),
+            _ => (self.join(draft)?, self.now.wall),
         };
         if let Some((row, dedup)) = dedup
             && !matches!(receipt, Receipt::Stale { .. })
@@ -131,7 +131,7 @@ impl<S: View> Plan<'_, S> {
             return Err(Refusal::new("responder", value, "a processor of this stream"));
         }
         if let Some(Delay { until: StartAfter::At(time), mode: DelayMode::Hold }) = draft.delay
-            && time > self.now.calendar.after(HOLD_MAX)
+            && time > self.now.wall.after(HOLD_MAX)
         {
             let limit = format!("at most {HOLD_MAX:?} from now with delay_mode hold");
             return Err(Refusal::new("run_at", time.0.to_string(), limit));
@@ -158,13 +158,13 @@ impl<S: View> Plan<'_, S> {
         let ticket = self.scheduled;
         let due = joins::due(until, self.now);
         let due_at = match until {
-            StartAfter::Delay(length) => self.now.calendar.after(length),
+            StartAfter::Delay(length) => self.now.wall.after(length),
             StartAfter::At(time) => time,
         };
         let accepted_at = self.now.calendar;
         let job = draft.job.map(|_| JobId::new(accepted_at, self.shard, JobNumber::Schedule(ticket)));
         self.waiting.push(Waiting { due, accepted_at, draft });
-        (Receipt::Scheduled { ticket, due, due_at, job }, due_at.max(self.now.calendar))
+        (Receipt::Scheduled { ticket, due, due_at, job }, due_at.max(self.now.wall))
     }
 
     fn join(&mut self, draft: Draft) -> Result<Receipt> {

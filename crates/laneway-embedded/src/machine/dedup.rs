@@ -91,7 +91,7 @@ impl Entries {
             let dropped = (over - evicted).min(self.new.len());
             self.new.drain(..dropped);
             self.count -= (evicted + dropped) as u64;
-            let early = self.gone[ended..].iter().filter(|(_, until)| *until >= now.calendar).count();
+            let early = self.gone[ended..].iter().filter(|(_, until)| *until >= now.wall).count();
             self.evicted = (early + dropped) as u64;
             self.evicted_ever = evicted_ever(state, shard)? + self.evicted;
         }
@@ -134,7 +134,7 @@ fn answer(remembered: &Remembered, index: usize, dedup: &Dedup) -> Result<Receip
 }
 
 fn is_alive<S: View>(state: &S, now: Now, shard: Shard, remembered: &Remembered) -> Result<bool> {
-    Ok(remembered.until >= now.calendar || is_waiting(state, shard, remembered)?)
+    Ok(remembered.until >= now.expiry || is_waiting(state, shard, remembered)?)
 }
 
 fn is_waiting<S: View>(state: &S, shard: Shard, remembered: &Remembered) -> Result<bool> {
@@ -168,7 +168,7 @@ pub(super) fn promotion<S: View>(
     if !matches!(stored.receipt, Receipt::Scheduled { ticket, .. } if ticket == joined.0) {
         return Ok(None);
     }
-    let until = stored.until.max(now.calendar.after(dedup.window));
+    let until = stored.until.max(now.wall.after(dedup.window));
     Ok(Some(Promotion {
         row,
         before: stored.until,
@@ -215,7 +215,7 @@ pub(super) fn look_for_expired<S: View>(
     let mut over = Vec::new();
     for (order, _) in state.scan(Table::DedupOrder, &keys::shard(shard), None, limit)? {
         let (until, row) = keys::dedup_of(&order)?;
-        if until >= now.calendar {
+        if until >= now.expiry {
             break;
         }
         let waiting = match load::<Remembered>(state, Table::Dedup, &row)? {

@@ -62,11 +62,11 @@ impl IdleSweep {
         trimmed: EventId,
     ) -> Result<Self> {
         let mut sweep = Self { idle: None, gone: Vec::new(), states: Vec::new(), more: false };
-        let Some(length) = settings.forget_lanes_after else { return Ok(sweep) };
+        let Some(length) = settings.forget_lanes_after.filter(|_| now.expiry.0 > 0) else { return Ok(sweep) };
         let before: IdleLanes = load(state, Table::Store, &Single::IdleLanes.of(shard))?.unwrap_or_default();
         let mut idle = before.clone();
         // What is kept readable is trimmed no sooner.
-        let through = idle.through(now.calendar, head, trimmed, length.max(settings.keep));
+        let through = idle.through(now.expiry, head, trimmed, length.max(settings.keep));
         // Every lane is looked at once for each mark.
         let is_findable = |marks: &[(Timestamp, EventId)]| {
             marks.first().is_none_or(|(time, _)| state.has_old_tails(shard, *time))

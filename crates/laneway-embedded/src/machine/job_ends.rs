@@ -47,8 +47,8 @@ pub(super) fn check<S: View>(
         if !ascends && kept.iter().any(|(_, before)| before.end.id == end.id) {
             continue;
         }
-        end.finished_at = now.calendar;
-        let keep_until = now.calendar.after(end.keep);
+        end.finished_at = now.wall;
+        let keep_until = now.wall.after(end.keep);
         kept.push((mark.id, StoredEnd { end, keep_until }));
     }
     Ok(kept)
@@ -102,7 +102,7 @@ pub(super) fn has_own_life<S: View>(state: &S, shard: Shard, id: EventId) -> Res
 
 /// Whether an end that is kept until then can be read now.
 pub(super) fn is_alive(now: Now, until: Timestamp) -> bool {
-    until.0 > 0 && until >= now.calendar
+    until.0 > 0 && until >= now.expiry
 }
 
 /// Changes until when the end of a job that joined its lane can be read; the epoch forgets it at once.

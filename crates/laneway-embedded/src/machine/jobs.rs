@@ -157,7 +157,7 @@ fn take<S: State>(
     let Found::Ended { end, until } = found else {
         return Ok(JobView { number, state: found.view(state, shard, true)? });
     };
-    let shorter = until.min(now.calendar.after(grace));
+    let shorter = until.min(now.wall.after(grace));
     let view = Found::Ended { end: end.clone(), until: shorter }.view(state, shard, true)?;
     if shorter < until {
         shorten(state, shard, number, end, shorter)?;
@@ -224,7 +224,7 @@ fn cancel<S: State>(state: &mut S, now: Now, shard: Shard, ticket: u64) -> Resul
     let Some(wish) = waiting.draft.job else {
         return Ok((JobView { number, state: JobState::Gone }, None));
     };
-    let end = never_joined(now.calendar, wish, Terminal::Cancelled, "cancelled before it was due".to_owned());
+    let end = never_joined(now.wall, wish, Terminal::Cancelled, "cancelled before it was due".to_owned());
     let ended = ScheduledJob::Ended { end: end.clone(), accepted_at: Some(waiting.accepted_at) };
     put_ticket(state, shard, ticket, &ended);
     let state = JobState::Ended { keep_until: end.keep_until, end: Box::new(end.end), result: None };
@@ -234,7 +234,7 @@ fn cancel<S: State>(state: &mut S, now: Now, shard: Shard, ticket: u64) -> Resul
 
 /// Whether the end of a job that joined its lane can be read at this time.
 pub(crate) fn is_readable<S: View>(state: &S, now: Timestamp, shard: Shard, end: &StoredEnd) -> Result<bool> {
-    let now = Now { calendar: now, ..Now::default() };
+    let now = Now { expiry: now, ..Now::default() };
     Ok(alive_until(state, now, shard, end)?.is_some())
 }
 

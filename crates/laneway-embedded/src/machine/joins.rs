@@ -89,7 +89,7 @@ impl Joins {
             incarnation: draft.incarnation,
             delete: draft.delete,
             priority: draft.priority,
-            expires_at: draft.ttl.map(|ttl| self.time.after(ttl)),
+            expires_at: draft.ttl.map(|ttl| self.now.wall.after(ttl)),
             hold_until: hold.map(|delay| due(delay.until, self.now)),
             job: draft.job.map(|wish| JobMark {
                 id: job.unwrap_or_else(|| JobId::new(self.now.calendar, self.shard, JobNumber::Event(id))),

@@ -7,6 +7,7 @@
 //! Reading order: `state` (what there is), `append` with `joins`, `dedup` and `schedule`, `promote`, `read`;
 //! then `seize`, `commit` with `lane_changes` and `job_ends`; the rest is one small file each.
 
+mod ahead;
 pub(crate) mod append;
 pub(crate) mod codec;
 pub(crate) mod commit;

@@ -115,7 +115,7 @@ impl Moves {
             Verdict::Stale { newest, .. } => {
                 if let (Some(wish), Some(job)) = (wish, job) {
                     let reason = format!("event {newest} is newer");
-                    let end = never_joined(now.calendar, wish, Terminal::Superseded, reason);
+                    let end = never_joined(now.wall, wish, Terminal::Superseded, reason);
                     let accepted_at = Some(waiting.accepted_at);
                     self.jobs.push((place.ticket, ScheduledJob::Ended { end, accepted_at }));
                     self.ended.push(job);

@@ -14,7 +14,7 @@ pub(crate) fn request<S: State>(state: &mut S, now: Now, request: Request) -> Re
     let stored = gate::seat(state, seat)?;
     let token_row = keys::token(seat, request.token);
     if let Some(token) = load::<Token>(state, Table::RequestToken, &token_row)?
-        && token.until.is_none_or(|until| until >= now.calendar)
+        && token.until.is_none_or(|until| until >= now.expiry)
     {
         return Ok(Accepted { number: token.number, repeated: true });
     }

@@ -26,7 +26,7 @@ impl Place {
 pub(super) fn age(due: Due, now: Now) -> i128 {
     match due {
         Due::Steady(due) => i128::from(now.steady.0) - i128::from(due.0),
-        Due::Calendar(due) => i128::from(now.calendar.0) - i128::from(due.0),
+        Due::Calendar(due) => i128::from(now.dates.0) - i128::from(due.0),
     }
 }
 

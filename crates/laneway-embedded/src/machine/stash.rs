@@ -14,7 +14,7 @@ pub(crate) fn stash<S: State>(state: &mut S, now: Now, stash: &Stash) -> Result<
     if stash.id.0 == 0 || stash.id > info.head {
         return Err(Refusal::new("id", stash.id.to_string(), format!("1 to {}", info.head)).into());
     }
-    let chunk = Chunk { until: now.calendar.after(CHUNK_KEEP), bytes: stash.bytes.clone() };
+    let chunk = Chunk { until: now.wall.after(CHUNK_KEEP), bytes: stash.bytes.clone() };
     let row = keys::chunk(stash.shard, stash.id, stash.nonce, stash.index);
     state.put(Table::Chunk, &row, &chunk.to_row());
     expiry::note(state, Table::Chunk, &row, chunk.until);

@@ -16,11 +16,17 @@ use laneway_core::{
     ShardInfo, Steady, StreamId, StreamInfo, Timestamp, Window, limits,
 };
 
-/// The store's two clocks at the moment of a call.
+/// The store's clocks at the moment of a call. See `docs/design/time.md`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Now {
-    /// Calendar time.
+    /// Log time: never goes back. For times of events, for ids and terms.
     pub(crate) calendar: Timestamp,
+    /// The time of day: new deadlines count from here.
+    pub(crate) wall: Timestamp,
+    /// Dates up to this are due.
+    pub(crate) dates: Timestamp,
+    /// What was to live until before this may be deleted. The epoch, so nothing, while the wall clock is not settled.
+    pub(crate) expiry: Timestamp,
     /// Steady time, which goes on over restarts of the store.
     pub(crate) steady: Steady,
 }

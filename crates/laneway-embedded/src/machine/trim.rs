@@ -7,6 +7,7 @@ use laneway_core::adoption::{given_between, last_given, next_given};
 use laneway_core::store::{DeadLetter, JobResult, Trim, Trimmed};
 use laneway_core::{Bytes, EventId, JobNumber, Result, Seat, Shard, ShardInfo, StreamInfo, Timestamp};
 
+use super::ahead::AgeMarks;
 use super::codec::keys::{self, Single};
 use super::codec::{Chunk, Numbered, ScheduledJob, Stored, Token, load};
 use super::expiry::{self, Fate, ROWS_PER_CALL, Sweep};
@@ -25,7 +26,8 @@ pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trim
     gate::imported(shard, info)?;
     let seats = seats(state, stream, shard);
     let (head, settings) = (last_given(&info.gaps, info.head), stream.settings.clone());
-    let through = bound(state, now, stream, shard, info)?;
+    let marks = AgeMarks::look(state, now, shard, settings.keep, info)?;
+    let through = bound(state, now, stream, shard, info, marks.aged)?;
     let events = given_between(&info.gaps, info.trimmed, through);
     let expired = if seats.is_empty() { events } else { 0 };
     let first = next_given(&info.gaps, through.max(info.trimmed));
@@ -38,6 +40,7 @@ pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trim
     let over = look_for_expired(state, now, shard, &settings.dead_keep)?;
     let idle = IdleSweep::look(state, now, shard, &settings, head, through)?;
 
+    marks.apply(state, shard);
     if let Some(trimmed) = trimmed {
         state.put_shard(shard, trimmed);
         if expired > 0 {
@@ -50,7 +53,7 @@ pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trim
     let more = over.iter().any(|(_, sweep)| sweep.more);
     rows += over.into_iter().map(|(table, sweep)| sweep.apply(state, table)).sum::<u64>();
     // Not counted: each store has its own moment for what nobody can read any more.
-    state.expire_job_ends(shard, now.calendar);
+    state.expire_job_ends(shard, now.expiry);
     let (forgotten, more_lanes) = idle.apply(state, shard);
     Ok(Trimmed { first, events, expired, rows: rows + forgotten, more: more || more_lanes })
 }
@@ -67,6 +70,7 @@ fn bound<S: View>(
     stream: &StreamInfo,
     shard: Shard,
     info: &ShardInfo,
+    aged: EventId,
 ) -> Result<EventId> {
     let mut through = info.head;
     for (processor, stored) in state.seats(shard) {
@@ -78,9 +82,9 @@ fn bound<S: View>(
     }
     // What nobody has passed yet needs no look at its age.
     if !stream.settings.keep.is_zero() && through > info.trimmed {
-        let since = now.calendar.before(stream.settings.keep);
+        let since = now.expiry.before(stream.settings.keep);
         if let Some(first) = state.first_since(shard, since)? {
-            through = through.min(EventId(first.0.saturating_sub(1)));
+            through = through.min(EventId(first.0.saturating_sub(1)).max(aged));
         }
     }
     // Whoever has read all there was before a gap has missed nothing in it.
@@ -113,20 +117,20 @@ fn look_for_expired<S: View>(
     shard: Shard,
     dead_keep: &std::time::Duration,
 ) -> Result<Vec<(Table, Sweep)>> {
-    let dead_before = now.calendar.before(*dead_keep);
+    let dead_before = now.expiry.before(*dead_keep);
     let dead = |_: &[u8], row| {
         let at = DeadLetter::from_row(row)?.at;
         Ok(if at < dead_before { Fate::Over } else { Fate::StaysUntil(at) })
     };
     let token = |_: &[u8], row| {
-        let until = Token::from_row(row)?.until.unwrap_or(now.calendar.after(LOOK_AGAIN));
-        Ok(if until < now.calendar { Fate::Over } else { Fate::StaysUntil(until) })
+        let until = Token::from_row(row)?.until.unwrap_or(now.wall.after(LOOK_AGAIN));
+        Ok(if until < now.expiry { Fate::Over } else { Fate::StaysUntil(until) })
     };
     let chunk = |key: &[u8], row| {
         let until = Chunk::from_row(row)?.until;
         Ok(match named_until(state, now, shard, key)? {
             Some(named) => Fate::StaysUntil(named.max(until)),
-            None if until < now.calendar => Fate::Over,
+            None if until < now.expiry => Fate::Over,
             None => Fate::StaysUntil(until),
         })
     };
@@ -145,7 +149,7 @@ fn look_for_expired<S: View>(
             let number = JobNumber::Schedule(keys::last_number(key)?);
             let gone_at = super::jobs::gone_at(state, now, shard, number)?;
             Ok(gone_at
-                .map_or(Fate::Over, |at| Fate::StaysUntil(at.unwrap_or(now.calendar.after(LOOK_AGAIN)))))
+                .map_or(Fate::Over, |at| Fate::StaysUntil(at.unwrap_or(now.wall.after(LOOK_AGAIN)))))
         }
     };
     // An end is found for as long as its event is there: a job never ends twice.
@@ -154,11 +158,11 @@ fn look_for_expired<S: View>(
         let is_there = state.shard(shard).is_some_and(|info| stored.end.id > info.trimmed);
         Ok(match alive_until(state, now, shard, &stored)? {
             Some(until) => Fate::StaysUntil(until),
-            None if is_there => Fate::StaysUntil(now.calendar.after(LOOK_AGAIN)),
+            None if is_there => Fate::StaysUntil(now.wall.after(LOOK_AGAIN)),
             None => Fate::Over,
         })
     };
-    let now = now.calendar;
+    let now = now.expiry;
     Ok(vec![
         (Table::KeptEnd, expiry::look(state, shard, Table::KeptEnd, now, kept_end)?),
         (Table::Dead, expiry::look(state, shard, Table::Dead, dead_before, dead)?),

@@ -25,6 +25,6 @@ impl Documents for MemoryStore {
     }
 
     async fn clock(&self) -> Result<Option<Timestamp>> {
-        Ok(Some(self.now().calendar))
+        Ok(Some(self.now().wall))
     }
 }

@@ -4,13 +4,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use laneway_core::store::{
     About, Accepted, Append, Appended, Commit, Committed, Define, Defined, JobView, Jobs, LaneView, Lanes,
     Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
 };
-use laneway_core::{Capabilities, Clock, Durability, Incarnation, JobId, Result, Store, Topic};
+use laneway_core::{
+    CLOCK_SETTLE, Capabilities, Clock, ClockReport, Durability, Incarnation, JobId, Result, Store, Topic,
+};
 use parking_lot::Mutex;
 
 use super::state::MemoryState;
@@ -59,7 +62,17 @@ impl MemoryStore {
 
     /// An empty store of this incarnation.
     pub fn with_incarnation(clock: Arc<dyn Clock>, incarnation: Incarnation) -> Self {
-        Self::with_state(StoreClock::resume(clock, ClockMark::default()), MemoryState::new(incarnation))
+        Self::with_state(
+            StoreClock::resume(clock, ClockMark::default(), CLOCK_SETTLE),
+            MemoryState::new(incarnation),
+        )
+    }
+
+    /// An empty store that believes a jump of the wall clock after this time. Others do after 10 minutes.
+    pub fn with_clock_settle(clock: Arc<dyn Clock>, settle: Duration) -> Self {
+        let incarnation = Self::new(Arc::clone(&clock)).incarnation;
+        let clock = StoreClock::resume(clock, ClockMark::default(), settle);
+        Self::with_state(clock, MemoryState::new(incarnation))
     }
 
     /// A copy of this store as it is now, as after a failover to a replica or from a restored backup: it has
@@ -87,6 +100,10 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
+    fn clock_report(&self) -> Option<ClockReport> {
+        Some(self.clock.report())
+    }
+
     fn about(&self) -> About {
         let capabilities = Capabilities { durability: Durability::Memory, persistent: false, shared: false };
         About { capabilities, incarnation: self.incarnation }

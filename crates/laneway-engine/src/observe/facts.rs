@@ -12,7 +12,7 @@ use laneway_core::{
 
 use super::lanes::{LaneStanding, ProcessorStanding};
 use super::nearby::{LaneRuns, Nearby};
-use super::why::{Facts, Place, Runs, Short, Why, status, why};
+use super::why::{Facts, Place, Runs, Short, Why, doubt, status, why};
 use crate::cluster::NodeToken;
 use crate::dispatch::{Note, Paused};
 use crate::engine::Stores;
@@ -170,6 +170,7 @@ impl Looker {
             runs: told.state(),
             short_of: told.short_of.or_else(|| self.nearby.short_of(seat.processor)),
             before: given_between(gaps, floor, first).saturating_sub(1),
+            clock: self.store.clock_report(),
         })
     }
 
@@ -246,7 +247,10 @@ impl Looker {
                 return Ok(Standing::plain(Why::Ended(end.end), Status::Ended(end.end)));
             }
             JobStatus::Scheduled { due } => {
-                return Ok(Standing::plain(Why::Delayed { until: *due }, Status::Scheduled));
+                return Ok(Standing::plain(
+                    Why::Delayed { until: *due, clock: doubt(*due, self.store.clock_report()) },
+                    Status::Scheduled,
+                ));
             }
             JobStatus::Pending { event, key, .. } => (*event, key.clone()),
         };

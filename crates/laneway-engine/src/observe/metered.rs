@@ -131,6 +131,10 @@ fn inability(error: &StoreError) -> Option<&'static str> {
 
 #[async_trait]
 impl Store for Metered {
+    fn clock_report(&self) -> Option<laneway_core::ClockReport> {
+        self.inner.clock_report()
+    }
+
     fn about(&self) -> About {
         self.inner.about()
     }

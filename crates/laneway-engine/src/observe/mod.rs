@@ -23,7 +23,8 @@ pub(crate) use metered::Metered;
 pub(crate) use meters::{Levels, Meters, Tally, between};
 pub use names::{METRICS, Metric, MetricKind};
 pub(crate) use names::{
-    count_adoption, count_evicted, count_fault, count_lost_lease, count_rebalance, introduce, show_cluster,
+    count_adoption, count_evicted, count_fault, count_lost_lease, count_rebalance, introduce, show_clock,
+    show_cluster,
 };
 pub(crate) use nearby::{Asked, LaneRuns, Nearby, Places, Question, UnderWay};
 pub use report::SYSTEM_STREAM;

@@ -3,6 +3,7 @@
 //! Whoever meters something makes the metric from its entry here, so that nothing can be counted that the list, and with it
 //! `docs/reference/metrics.md`, does not tell. Labels never carry a key, nor anything else that a producer makes up.
 
+use laneway_core::ClockReport;
 use metrics::{Counter, Gauge, Histogram, Label};
 
 /// What a metric is.
@@ -197,6 +198,24 @@ pub(super) const DEDUP_EVICTED: Metric = Metric {
     labels: &["stream"],
     help: "Dedup ids that this node let go before their dedup_window was over, because dedup_max newer ones came: a repeat of these is another event.",
 };
+pub(super) const CLOCK_JUMPS: Metric = Metric {
+    name: "laneway_clock_jumps_total",
+    kind: MetricKind::Counter,
+    labels: &[],
+    help: "How often the store found that the wall clock had jumped by more than a minute.",
+};
+pub(super) const CLOCK_SETTLED: Metric = Metric {
+    name: "laneway_clock_settled",
+    kind: MetricKind::Gauge,
+    labels: &[],
+    help: "1 if the wall clock agrees with the steady clock for long enough; 0 while nothing is deleted by its age.",
+};
+pub(super) const CLOCK_OFFSET: Metric = Metric {
+    name: "laneway_clock_offset_seconds",
+    kind: MetricKind::Gauge,
+    labels: &[],
+    help: "How far the wall clock is ahead of the time that the store goes by: not 0 after a jump, until the clock is right again or has settled.",
+};
 pub(super) const BUILD_INFO: Metric = Metric {
     name: "laneway_build_info",
     kind: MetricKind::Gauge,
@@ -231,6 +250,9 @@ pub const METRICS: &[Metric] = &[
     REBALANCES,
     ADOPTIONS,
     DEDUP_EVICTED,
+    CLOCK_JUMPS,
+    CLOCK_SETTLED,
+    CLOCK_OFFSET,
     BUILD_INFO,
 ];
 
@@ -254,6 +276,13 @@ pub(crate) fn introduce() {
 /// A part of the engine came to a bad end.
 pub(crate) fn count_fault(part: &str) {
     FAULTS.counter(&[part]).increment(1);
+}
+
+/// How the store's clock stands.
+pub(crate) fn show_clock(report: &ClockReport) {
+    CLOCK_JUMPS.counter(&[]).absolute(report.jumps);
+    CLOCK_SETTLED.gauge(&[]).set(f64::from(u8::from(report.is_settled())));
+    CLOCK_OFFSET.gauge(&[]).set(report.offset as f64 / 1e6);
 }
 
 /// How the cluster stands.

@@ -7,7 +7,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use laneway_core::store::SeatStatus;
-use laneway_core::{Block, Due, EventId, Status, Steady, Terminal, Timestamp};
+use laneway_core::{Block, ClockReport, Due, EventId, Status, Steady, Terminal, Timestamp};
 
 use crate::dispatch::Paused;
 
@@ -22,6 +22,8 @@ pub enum Why {
     Delayed {
         /// Until when.
         until: Due,
+        /// The wall clock jumped and is not believed yet.
+        clock: Option<ClockReport>,
     },
     /// Nobody processes the stream, or not this processor.
     NoProcessor,
@@ -72,6 +74,8 @@ pub enum Why {
         head: EventId,
         /// Until when.
         until: Due,
+        /// The wall clock jumped and is not believed yet.
+        clock: Option<ClockReport>,
     },
     /// A remote worker has the head.
     Claimed {
@@ -210,13 +214,15 @@ pub struct Facts {
     pub short_of: Option<Short>,
     /// Events of the partition that come before it and are not passed.
     pub before: u64,
+    /// How the store's clock stands, where it says so.
+    pub clock: Option<ClockReport>,
 }
 
 /// Decides.
 pub fn why(facts: &Facts) -> Why {
     let head = match facts.place {
         Place::Ended(end) => return Why::Ended(end),
-        Place::Scheduled(until) => return Why::Delayed { until },
+        Place::Scheduled(until) => return Why::Delayed { until, clock: facts.clock_for(until) },
         Place::Nothing => None,
         Place::Head(id) | Place::Behind { head: id } => Some(id),
     };
@@ -260,7 +266,7 @@ pub fn why(facts: &Facts) -> Why {
         Some(Block::Retry { due, cause }) => {
             Why::Retrying { head, at: *due, attempts: facts.attempts, cause: cause.clone() }
         }
-        Some(Block::Hold { due }) => Why::Held { head, until: *due },
+        Some(Block::Hold { due }) => Why::Held { head, until: *due, clock: facts.clock_for(*due) },
         Some(Block::Claimed(claim)) => {
             Why::Claimed { head, worker: claim.worker.clone(), expires: claim.expires }
         }
@@ -300,12 +306,38 @@ pub(super) fn head_status(runs: &Runs, block: Option<&Block>) -> Status {
     }
 }
 
+impl Facts {
+    /// What keeps a date from being due beside the date itself.
+    fn clock_for(&self, until: Due) -> Option<ClockReport> {
+        doubt(until, self.clock)
+    }
+}
+
+/// How the clock stands, if something waits for a date while a jump of the wall clock is not believed.
+pub(super) fn doubt(until: Due, clock: Option<ClockReport>) -> Option<ClockReport> {
+    clock.filter(|clock| matches!(until, Due::Calendar(_)) && !clock.is_settled() && clock.offset != 0)
+}
+
+fn write_doubt(formatter: &mut fmt::Formatter<'_>, clock: Option<&ClockReport>) -> fmt::Result {
+    let Some(clock) = clock else { return Ok(()) };
+    let (seconds, side) =
+        (clock.offset.unsigned_abs() / 1_000_000, if clock.offset > 0 { "ahead" } else { "back" });
+    let settles_in = clock.settles_in.as_secs();
+    write!(
+        formatter,
+        "; the wall clock jumped {seconds} s {side}, and dates follow it in {settles_in} s if it stays there"
+    )
+}
+
 impl fmt::Display for Why {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ended(end) => write!(formatter, "it has ended: {end}"),
             Self::Idle => formatter.write_str("nothing waits in this lane"),
-            Self::Delayed { .. } => formatter.write_str("it is not due yet"),
+            Self::Delayed { clock, .. } => {
+                formatter.write_str("it is not due yet")?;
+                write_doubt(formatter, clock.as_ref())
+            }
             Self::NoProcessor => formatter.write_str("no processor takes it"),
             Self::NoOwner => formatter.write_str("no node owns its partition"),
             Self::ProcessorPaused { by, .. } if by.is_empty() => {
@@ -328,7 +360,10 @@ impl fmt::Display for Why {
                 let cause = String::from_utf8_lossy(cause);
                 write!(formatter, "event {head} is tried again after {attempts} failed attempts: {cause}")
             }
-            Self::Held { head, .. } => write!(formatter, "event {head} holds its lane until it is due"),
+            Self::Held { head, clock, .. } => {
+                write!(formatter, "event {head} holds its lane until it is due")?;
+                write_doubt(formatter, clock.as_ref())
+            }
             Self::Claimed { head, worker, .. } => {
                 write!(formatter, "worker {} has event {head}", worker.escape_ascii())
             }
@@ -431,6 +466,7 @@ mod tests {
                             runs,
                             short_of,
                             before: 4,
+                            clock: None,
                         }));
                     }
                 }
@@ -445,7 +481,7 @@ mod tests {
         match why {
             Why::Ended(end) => facts.place == Place::Ended(*end),
             Why::Idle => facts.place == Place::Nothing,
-            Why::Delayed { until } => facts.place == Place::Scheduled(*until),
+            Why::Delayed { until, .. } => facts.place == Place::Scheduled(*until),
             Why::NoProcessor => !facts.registered,
             Why::NoOwner => !facts.owned,
             Why::ProcessorPaused { by, at } => {
@@ -492,6 +528,24 @@ mod tests {
             assert!(is_true(facts, &reason), "{facts:?} was explained by {reason:?}");
             assert_eq!(reason, why(facts), "the same facts have the same reason");
         }
+    }
+
+    #[test]
+    fn date_that_waits_for_the_clock_says_so() {
+        let base = every_state().remove(0);
+        let report = ClockReport {
+            settles_in: std::time::Duration::from_secs(400),
+            offset: 3_600_000_000,
+            ..ClockReport::default()
+        };
+        let words = |place, clock| why(&Facts { place, clock, ..base.clone() }).to_string();
+        let date = Place::Scheduled(Due::Calendar(Timestamp(9)));
+        let doubted = words(date, Some(report));
+        assert!(doubted.contains("jumped 3600 s ahead") && doubted.contains("in 400 s"), "{doubted}");
+        let plain = "it is not due yet";
+        assert_eq!(words(date, None), plain);
+        assert_eq!(words(date, Some(ClockReport { offset: 0, ..report })), plain);
+        assert_eq!(words(Place::Scheduled(Due::Steady(Steady(9))), Some(report)), plain);
     }
 
     /// The word and the reason never contradict each other.

@@ -13,7 +13,7 @@ use laneway_lanes::table::Tick;
 use parking_lot::Mutex;
 
 use super::finish::Finishing;
-use super::store_time::StoreTime;
+use super::store_time::{StoreTime, WatchedTime};
 
 /// Longer than any life of a process, and within what timers can take.
 const SLEEP_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
@@ -78,6 +78,14 @@ impl Env {
     pub async fn in_time_with(self, store: &dyn Store) -> Result<Self, StoreError> {
         let clock = Arc::new(StoreTime::of(store, self.clock).await?);
         Ok(Self { clock, ..self })
+    }
+
+    /// The same by the clocks of a store, if it watches its own.
+    pub(crate) fn by_clock_of(self, store: &Arc<dyn Store>) -> Self {
+        match WatchedTime::of(store, &self.clock) {
+            Some(clock) => Self { clock: Arc::new(clock), ..self },
+            None => self,
+        }
     }
 
     /// As [`seeded`](Self::seeded), and all its tasks can be ended at once.

@@ -7,6 +7,7 @@ use laneway_core::store::Trim;
 use laneway_core::{Partition, Shard, Store};
 
 use crate::log::Catalogue;
+use crate::observe::show_clock;
 use crate::service::Env;
 
 /// How often every shard is looked at.
@@ -19,6 +20,8 @@ const CALLS_PER_TURN: u32 = 100;
 /// Trims every shard of every stream again and again. Never ends.
 pub(crate) async fn retain(env: Env, store: Arc<dyn Store>, catalogue: Arc<Catalogue>) {
     loop {
+        // Nothing is trimmed by age while the clock is in doubt, so it is shown beside.
+        store.clock_report().iter().for_each(show_clock);
         env.sleep(EVERY).await;
         let streams = match catalogue.streams().await {
             Ok(streams) => streams,

@@ -112,6 +112,10 @@ impl Faulty {
 
 #[async_trait]
 impl Store for Faulty {
+    fn clock_report(&self) -> Option<laneway_core::ClockReport> {
+        self.inner.clock_report()
+    }
+
     fn about(&self) -> About {
         let mut about = self.inner.about();
         about.capabilities.shared |= self.shared.load(Ordering::Relaxed);

@@ -51,6 +51,10 @@ impl Counting {
 
 #[async_trait]
 impl Store for Counting {
+    fn clock_report(&self) -> Option<laneway_core::ClockReport> {
+        self.inner.clock_report()
+    }
+
     fn about(&self) -> About {
         self.inner.about()
     }

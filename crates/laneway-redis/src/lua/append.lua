@@ -77,7 +77,7 @@ local function main()
     local row = call('HGET', DEDUP, name)
     if not row then return nil end
     row = unpacked(row)
-    if row[DD_UNTIL] >= calendar or is_waiting(row) then return row end
+    if row[DD_UNTIL] >= expiry or is_waiting(row) then return row end
     gone[#gone + 1] = name
     known[name] = false
     return nil
@@ -89,7 +89,7 @@ local function main()
     if wish and not registered[wish[1]] then
       refuse('responder', 'processor ' .. wish[1], 'a processor of this stream')
     end
-    if delay and delay[1] == 1 and delay[2] == 1 and delay[3] > calendar + A.hold_max then
+    if delay and delay[1] == 1 and delay[2] == 1 and delay[3] > wall + A.hold_max then
       refuse('run_at', text(delay[3]), 'at most ' .. text(A.hold_max / 1000000) .. 's from now with delay_mode hold')
     end
     local own_number = first_number and first_number + index or draft[D_NUMBER]
@@ -115,15 +115,15 @@ local function main()
       if A.object[1] >= 0 and A.object[1] ~= version then fail({ 'conflict', index, 'object', version }) end
       object = { key, version + 1, A.object[2] }
     end
-    local receipt, from = nil, calendar
+    local receipt, from = nil, wall
     if delay and delay[1] == 0 then
       scheduled = scheduled + 1
       if scheduled > NUMBER_MAX then fail({ 'used_up' }) end
       local clock, due = due_of(delay)
-      local due_at = clock == 0 and after(calendar, delay[3]) or delay[3]
+      local due_at = clock == 0 and after(wall, delay[3]) or delay[3]
       waiting[#waiting + 1] = { scheduled, clock, due, draft }
       receipt = { 's', scheduled, clock, due, due_at, wish and job_id(calendar, 1, scheduled) or false }
-      from = max(due_at, calendar)
+      from = max(due_at, wall)
     else
       local id, prev, seq, job = offer(draft)
       if not id then return { 't', joins.ids[key], (joins.more[key] or PLAIN_TAIL).generation or ZERO8 } end
@@ -156,7 +156,7 @@ local function main()
   for _, name in ipairs(gone) do drop_dedup(name) end
   for _, found in ipairs(new) do put_dedup(found[1], found[2]) end
   if source and (not source_row or number ~= seen_number or A.term ~= seen_term) then
-    put_named(SOURCE, SOURCEZ, source, struct.pack('>I8I8I8', A.term, number, calendar))
+    put_named(SOURCE, SOURCEZ, source, struct.pack('>I8I8I8', A.term, number, wall))
   end
   -- What is stale changes nothing, so neither does what came with it.
   if object and accepted then

@@ -189,7 +189,7 @@ end
 
 -- The schedule ------------------------------------------------------------------------------------------------------
 local function due_key(clock) return clock == 0 and DUE_STEADY or DUE_CALENDAR end
-local function age(clock, due) return (clock == 0 and steady or calendar) - due end
+local function age(clock, due) return (clock == 0 and steady or dates) - due end
 local function enter_schedule(ticket, clock, due, accepted_at, draft)
   put_numbered(SCHEDULE, SCHEDULEZ, ticket, pack({ clock, due, accepted_at, draft }))
   -- Padded, so that of one due time the lower ticket comes first.
@@ -221,7 +221,7 @@ end
 
 -- Ends of jobs: kept until, life (shorter when taken), finished at, kind of result, result or nonce, chunks, the rest.
 local KEPT, LIFE, FINISHED, RESULT_KIND, RESULT, CHUNKS = 1, 2, 3, 4, 5, 6
-local function is_alive(life) return life > 0 and life >= calendar end
+local function is_alive(life) return life > 0 and life >= expiry end
 local function find_end(id)
   local row = call('HGET', ENDS, id)
   return row and unpacked(row)

@@ -152,20 +152,20 @@ local function main()
     end
   end
   for _, id in ipairs(A.revived) do drop_numbered(k.dead, k.deadz, id) end
-  for _, dead in ipairs(A.dead) do put_numbered(k.dead, k.deadz, dead[1], struct.pack('>I8', calendar) .. dead[2]) end
+  for _, dead in ipairs(A.dead) do put_numbered(k.dead, k.deadz, dead[1], struct.pack('>I8', wall) .. dead[2]) end
   local lives = struct.pack('>I4I4', seat.life, seat.adoptions)
   for at, emit in ipairs(A.emits) do call('HSET', k.outbox, seat.emitted + at, lives .. emit) end
   for number = seat.forwarded + 1, forwarded do call('HDEL', k.outbox, number) end
   for _, found in ipairs(applied) do
-    local until_then = after(calendar, A.token_keep)
+    local until_then = after(wall, A.token_keep)
     drop_numbered(k.request, k.requestz, found[1])
     put_named(k.token, k.tokenz, found[2], pack({ found[1], until_then, found[3] }))
     call('ZADD', k.token_life, until_then, found[2])
   end
   for _, found in ipairs(ends) do
     local id, keep, kind, result, chunks, rest = unpack(found[1])
-    local until_then = after(calendar, keep)
-    put_numbered(ENDS, ENDSZ, id, pack({ until_then, until_then, calendar, kind, result, chunks, rest }))
+    local until_then = after(wall, keep)
+    put_numbered(ENDS, ENDSZ, id, pack({ until_then, until_then, wall, kind, result, chunks, rest }))
     call('ZADD', ENDS_LIFE, until_then, id)
     for index = 0, chunks - 1 do call('ZREM', CHUNKZ, chunk_name(id, result, index)) end
     tell('j' .. found[2])

@@ -1,7 +1,8 @@
 -- What every script begins with: its call, time, answers, and rows that are listed by a number or by a name.
 --
--- ARGV: 1 the call in msgpack, 2 and 3 calendar and steady time (empty: the server's clock), 4 the life of the
--- server that the connection learned, 5 the channel of wake-ups.
+-- ARGV: 1 the call in msgpack, 2 log time, 3 steady time, 4 the life of the server that the connection learned, 5 the
+-- channel of wake-ups, 6 the time of day, 7 up to when dates are due, 8 up to when lives are over (0: the clock is not
+-- settled), 9 the time of leases, 10 what the server's clock should read (empty: all times are given). See clock.rs.
 -- A script checks everything before its first change, and leaves by `fail`; so nothing is ever undone.
 local call, pack, unpacked = redis.call, cmsgpack.pack, cmsgpack.unpack
 local floor, min, max = math.floor, math.min, math.max
@@ -9,13 +10,17 @@ local A = unpacked(ARGV[1])
 local CURRENT = ARGV[4]
 -- Numbers are doubles: times from 2^53 on are the end of time. Ids stop at 2^48.
 local END_OF_TIME, NUMBER_MAX, PAGE_MAX, PAGE_BYTES_MAX = 9007199254740992, 281474976710655, 10000, 8388608
-local calendar, steady
-if ARGV[2] == '' then
+local JUMP = 60000000
+local calendar, steady, wall, dates = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local expiry, lease, jumped = tonumber(ARGV[8]), tonumber(ARGV[9]), false
+if ARGV[10] ~= '' then
   local time = call('TIME')
-  calendar = time[1] * 1000000 + time[2]
-  steady = calendar
-else
-  calendar, steady = tonumber(ARGV[2]), tonumber(ARGV[3])
+  local now = time[1] * 1000000 + time[2]
+  local passed = now - tonumber(ARGV[10])
+  -- A time that was not judged is not used: the caller compares the clocks and comes again.
+  if math.abs(passed) > JUMP then jumped = now end
+  calendar, steady, wall, dates, lease = calendar + passed, steady + passed, wall + passed, dates + passed, lease + passed
+  if expiry > 0 then expiry = expiry + passed end
 end
 
 local function fail(answer) error({ answer = answer }) end

@@ -18,7 +18,7 @@ local function main()
     end
     return { 'ok', found }
   end
-  if A.clock then return { 'ok', calendar } end
+  if A.clock then return { 'ok', lease } end
   local row = call('HGET', DOCUMENTS, A.put)
   local version, there = 0, 0
   if row then version, there = struct.unpack('>I6B', row) end

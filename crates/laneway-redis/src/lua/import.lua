@@ -59,7 +59,7 @@ function pieces.dedup()
   end
 end
 function pieces.sources()
-  for _, row in ipairs(A.rows) do put_named(SOURCE, SOURCEZ, row[1], struct.pack('>I8I8I8', row[2], row[3], calendar)) end
+  for _, row in ipairs(A.rows) do put_named(SOURCE, SOURCEZ, row[1], struct.pack('>I8I8I8', row[2], row[3], wall)) end
 end
 function pieces.scheduled()
   for _, row in ipairs(A.rows) do enter_schedule(unpack(row)) end

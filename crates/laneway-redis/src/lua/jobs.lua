@@ -80,7 +80,7 @@ local function cancel(ticket)
   local wish = waiting[4][D_JOB]
   leave_schedule(ticket, waiting[1])
   if not wish then return { 'gone' } end
-  local ended = { 2, 4, 'cancelled before it was due', calendar, wish[2], after(calendar, wish[2]), waiting[3] }
+  local ended = { 2, 4, 'cancelled before it was due', wall, wish[2], after(wall, wish[2]), waiting[3] }
   put_numbered(TICKET, TICKETZ, ticket, pack(ended))
   tell('j' .. job_id(waiting[3], 1, ticket))
   return { 'never', ticket, ended }
@@ -99,7 +99,7 @@ local function main()
     local is_end = found[1] == 'ended' or found[1] == 'never'
     local life = found[1] == 'ended' and found[3][LIFE] or found[1] == 'never' and found[3][6]
     views[1] = shown(found, true)
-    if is_end and after(calendar, A.grace) < life then shorten(found, after(calendar, A.grace)) end
+    if is_end and after(wall, A.grace) < life then shorten(found, after(wall, A.grace)) end
   elseif A.forget then
     local found = ended_or_gone(A.forget)
     views[1] = found

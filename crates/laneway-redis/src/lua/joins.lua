@@ -95,7 +95,7 @@ local function rare_parts(draft, id, generation, job)
   if generation then flags = GENERATION; parts[#parts + 1] = generation end
   if incarnation ~= ZERO8 then flags = flags + INCARNATION; parts[#parts + 1] = incarnation end
   if draft[D_DELETE] then flags = flags + DELETE end
-  if draft[D_TTL] then flags = flags + EXPIRES; parts[#parts + 1] = struct.pack('>I8', after(joins.time, draft[D_TTL])) end
+  if draft[D_TTL] then flags = flags + EXPIRES; parts[#parts + 1] = struct.pack('>I8', after(wall, draft[D_TTL])) end
   if delay and delay[1] == 1 then
     flags = flags + HOLD
     parts[#parts + 1] = struct.pack('>BI8', due_of(delay))

@@ -14,7 +14,7 @@ local function main()
   elseif A.within then
     local found = {}
     for clock = 0, 1 do
-      local until_then = (clock == 0 and steady or calendar) + A.within
+      local until_then = (clock == 0 and steady or dates) + A.within
       local rows = call('ZRANGEBYSCORE', due_lanes(k, clock), '-inf', until_then, 'WITHSCORES', 'LIMIT', 0, A.limit)
       for at = 1, #rows, 2 do found[#found + 1] = { rows[at], -age(clock, tonumber(rows[at + 1])), #found } end
     end

@@ -31,7 +31,7 @@ local function main()
       put_numbered(TICKET, TICKETZ, ticket, pack({ 1, found.id }))
     elseif found.job then
       local reason = 'event ' .. text(found.newer) .. ' is newer'
-      local ended = { 2, 3, reason, calendar, found.wish[2], after(calendar, found.wish[2]), found.accepted_at }
+      local ended = { 2, 3, reason, wall, found.wish[2], after(wall, found.wish[2]), found.accepted_at }
       put_numbered(TICKET, TICKETZ, ticket, pack(ended))
       tell('j' .. found.job)
     end
@@ -41,7 +41,7 @@ local function main()
       row = row and unpacked(row)
       -- The entry may have gone by number and come again for another draft.
       if row and row[DD_RECEIPT][1] == 's' and row[DD_RECEIPT][2] == ticket then
-        row[DD_UNTIL] = max(row[DD_UNTIL], after(calendar, found.dedup[3]))
+        row[DD_UNTIL] = max(row[DD_UNTIL], after(wall, found.dedup[3]))
         row[DD_EVENT] = found.id
         put_dedup(name, row)
       end

@@ -6,7 +6,7 @@ local function main()
   local seat = load_seat(k)
   local row = call('HGET', k.token, A.token)
   local token = row and unpacked(row)
-  if token and (token[2] == 0 or token[2] >= calendar) then return { 'ok', token[1], true } end
+  if token and (token[2] == 0 or token[2] >= expiry) then return { 'ok', token[1], true } end
   seat.request_no = seat.request_no + 1
   put_numbered(k.request, k.requestz, seat.request_no, A.token .. A.op)
   put_named(k.token, k.tokenz, A.token, pack({ seat.request_no, 0, '' }))

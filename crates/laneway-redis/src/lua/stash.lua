@@ -7,6 +7,6 @@ local function main()
   -- One that a living end consists of must not go by time.
   local ended = find_end(A.id)
   if ended and ended[RESULT_KIND] == 2 and ended[RESULT] == A.nonce then return { 'ok' } end
-  call('ZADD', CHUNKZ, after(calendar, A.keep), name)
+  call('ZADD', CHUNKZ, after(wall, A.keep), name)
   return { 'ok' }
 end

@@ -2,7 +2,7 @@
 -- rows go when their own time is over, a bounded number per call.
 local ROWS_PER_CALL = 200
 
-local function over_by(order, limit) return call('ZRANGEBYSCORE', order, '-inf', '(' .. text(limit), 'LIMIT', 0, ROWS_PER_CALL) end
+local function over_by(order, limit) return call('ZRANGEBYSCORE', order, '-inf', '(' .. text(max(limit, 1)), 'LIMIT', 0, ROWS_PER_CALL) end
 local function through_of(order, through) return call('ZRANGEBYSCORE', order, '-inf', through, 'LIMIT', 0, ROWS_PER_CALL) end
 
 -- Looks at the next rows of an order by name, where the last call stopped.
@@ -36,20 +36,20 @@ local function idle_through(shard)
   local length, marks, newest = max(shard.forget, shard.keep), {}, 0
   for _, mark in ipairs(shard.marks or {}) do
     -- A mark of the future was made by a clock that was wrong.
-    if mark[1] <= calendar then marks[#marks + 1] = mark end
+    if mark[1] <= expiry then marks[#marks + 1] = mark end
   end
   local last = marks[#marks]
-  local is_due = not last or last[1] + floor(length / MARKS) <= calendar
-  if is_due and #marks < MARKS_MAX then marks[#marks + 1] = { calendar, last_given(shard, shard.head) } end
+  local is_due = not last or last[1] + floor(length / MARKS) <= expiry
+  if is_due and #marks < MARKS_MAX then marks[#marks + 1] = { expiry, last_given(shard, shard.head) } end
   for at, mark in ipairs(marks) do
-    if mark[1] + length <= calendar and mark[2] <= shard.trimmed then newest = at end
+    if mark[1] + length <= expiry and mark[2] <= shard.trimmed then newest = at end
   end
   for _ = 2, newest do table.remove(marks, 1) end
   shard.marks = marks
   return newest > 0 and marks[1][2] or 0
 end
 local function forget_lanes(shard, seats)
-  if (shard.forget or 0) == 0 then return 0, false end
+  if (shard.forget or 0) == 0 or expiry == 0 then return 0, false end
   local through = idle_through(shard)
   if shard.sweep then through = shard.sweep
   elseif through <= (shard.swept or 0) then return 0, false end
@@ -64,6 +64,28 @@ local function forget_lanes(shard, seats)
   return gone, shard.sweep ~= nil
 end
 
+-- While log time is ahead of the time of day, the age of an event cannot be told from its time. Instead the shard marks now
+-- and then how far its ids had come, as for idle lanes. Answers the last event that is old enough by these marks.
+local function aged_through(shard)
+  local is_ahead, marks, old = shard.time > wall + JUMP, {}, 0
+  if expiry == 0 or not (is_ahead or shard.ahead) then return 0 end
+  for _, mark in ipairs(shard.ahead or {}) do
+    if mark[1] <= wall then marks[#marks + 1] = mark end
+  end
+  local last = marks[#marks]
+  if is_ahead and (not last or last[1] + floor(shard.keep / MARKS) <= wall and last[2] < shard.head) then
+    marks[#marks + 1] = { wall, shard.head }
+  end
+  for at, mark in ipairs(marks) do
+    if mark[1] + shard.keep <= expiry then old = at end
+  end
+  for _ = 2, old do table.remove(marks, 1) end
+  last = marks[#marks]
+  local is_over = not is_ahead and (not last or last[2] <= shard.trimmed)
+  shard.ahead = not is_over and marks or nil
+  return old > 0 and marks[1][2] or 0
+end
+
 local function bound(shard, seats)
   local through = shard.head
   for _, found in ipairs(seats) do
@@ -72,15 +94,15 @@ local function bound(shard, seats)
     if first then through = min(through, tonumber(first) - 1) end
   end
   if shard.keep > 0 then
-    local first = first_since(shard, max(calendar - shard.keep, 0))
-    if first then through = min(through, first - 1) end
+    local first = first_since(shard, max(expiry - shard.keep, 0))
+    if first then through = min(through, max(first - 1, aged_through(shard))) end
   end
   return max(last_given(shard, through), shard.trimmed)
 end
 
 local function trim_dedup()
   local gone = 0
-  for _, name in ipairs(over_by(DEDUPZ, calendar)) do
+  for _, name in ipairs(over_by(DEDUPZ, expiry)) do
     if not is_waiting(unpacked(call('HGET', DEDUP, name))) then
       drop_dedup(name)
       gone = gone + 1
@@ -93,12 +115,12 @@ local function trim_seat(shard, k, through)
   for _, id in ipairs(endings) do drop_numbered(k.ending, k.endingz, id) end
   local gone = #endings
   for _, id in ipairs(call('ZRANGE', k.deadz, 0, ROWS_PER_CALL - 1)) do
-    if struct.unpack('>I8', call('HGET', k.dead, id)) < calendar - shard.dead_keep then
+    if struct.unpack('>I8', call('HGET', k.dead, id)) < expiry - shard.dead_keep then
       drop_numbered(k.dead, k.deadz, id)
       gone = gone + 1
     end
   end
-  for _, token in ipairs(over_by(k.token_life, calendar)) do
+  for _, token in ipairs(over_by(k.token_life, expiry)) do
     drop_named(k.token, k.tokenz, token)
     call('ZREM', k.token_life, token)
     gone = gone + 1
@@ -112,7 +134,7 @@ end
 -- An end past its life loses its result; the rest goes with its event, because a job ends once.
 local function trim_ends(shard)
   local gone = 0
-  for _, id in ipairs(over_by(ENDS_LIFE, calendar)) do
+  for _, id in ipairs(over_by(ENDS_LIFE, expiry)) do
     local ended = find_end(id)
     call('ZREM', ENDS_LIFE, id)
     if ended[RESULT_KIND] == 2 then
@@ -125,12 +147,12 @@ local function trim_ends(shard)
     call('ZADD', ENDS_GONE, id, id)
   end
   for _, id in ipairs(through_of(ENDS_GONE, shard.trimmed)) do drop_end(id) end
-  for _, name in ipairs(over_by(CHUNKZ, calendar)) do
+  for _, name in ipairs(over_by(CHUNKZ, expiry)) do
     call('HDEL', CHUNK, name)
     call('ZREM', CHUNKZ, name)
     gone = gone + 1
   end
-  local over = over_by(SHORTENED, calendar)
+  local over = over_by(SHORTENED, expiry)
   for _, id in ipairs(over) do call('ZREM', SHORTENED, id) end
   return gone + #over
 end
@@ -184,7 +206,7 @@ local function main()
   rows = rows + trim_tickets(shard, places) + trim_ends(shard) + forgotten
   -- Producers make a name per run; one that was silent for longer than any repeat takes is let go.
   sweep_named(shard, 'source', SOURCE, SOURCEZ, ROWS_PER_CALL, function(name, row)
-    return string.sub(name, 1, #A.fleeting) == A.fleeting and struct.unpack('>I8', row, 17) < calendar - A.silence
+    return string.sub(name, 1, #A.fleeting) == A.fleeting and struct.unpack('>I8', row, 17) < expiry - A.silence
   end)
   save_shard(shard)
   return { 'ok', next_id(shard, through), events, expired, rows, more }

@@ -1,5 +1,6 @@
 //! Integration tests of the Redis store, on a real server that this binary starts and stops.
 
+mod clock;
 mod conformance;
 mod declared;
 mod failover;

@@ -12,6 +12,11 @@ pub(crate) struct Server(RedisServer);
 pub(crate) static SHARED: LazyLock<Server> = LazyLock::new(|| Server::start(&["--appendfsync", "everysec"]));
 
 impl Server {
+    /// A server with these variables in its environment.
+    pub(crate) fn start_with(settings: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self(RedisServer::start_with(settings, variables))
+    }
+
     /// Starts a server with an append-only file and these settings besides.
     pub(crate) fn start(settings: &[&str]) -> Self {
         Self(RedisServer::start(settings))

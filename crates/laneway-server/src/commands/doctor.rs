@@ -259,17 +259,29 @@ async fn server_checks(client: &Client) -> Vec<Finding> {
     };
     let mut findings = vec![clock(date)];
     let told = serde_json::from_slice::<Readiness>(&answer.body).ok();
-    findings.extend(told.and_then(|told| told.clock_ahead).map(|ahead| store_time(&ahead)));
+    if let Some(told) = told {
+        findings.extend(told.clock.map(|words| unsettled(&words)));
+        findings.extend(told.clock_ahead.map(|ahead| log_time(&ahead)));
+    }
     findings.extend([ready, called(client).await]);
     findings
 }
 
-/// The store's time never goes back, so it waits for a clock that has.
-fn store_time(ahead: &str) -> Finding {
+/// The store does not trust its wall clock.
+fn unsettled(words: &str) -> Finding {
     Finding::warn(
-        "store's time",
-        format!("{ahead} ahead of the clock, which has jumped forth and back"),
-        "dates up to it are due already, until the clock has caught up; delays and back-off keep their length",
+        "clock of the server",
+        words.to_owned(),
+        "check its time service; until it has settled nothing is deleted by its age",
+    )
+}
+
+/// Log time never goes back, so it waits for a clock that has.
+fn log_time(ahead: &str) -> Finding {
+    Finding::warn(
+        "log time",
+        format!("{ahead} ahead of the clock, which was wrong for longer than it takes to settle"),
+        "new events carry that time until the clock has caught up; dates, delays and lives are right",
     )
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use laneway::core::ClockReport;
 use laneway_client::wire::Readiness;
 
 use super::answer::Json;
@@ -13,9 +14,8 @@ use super::error::{Failure, Result, chain};
 use super::query::Query;
 use super::wire as convert;
 use crate::node::Node;
-use crate::seam;
 
-/// How far the store's time may be ahead of the wall clock before it is told.
+/// How far clocks may be apart before it is told.
 const AHEAD_MAX: Duration = Duration::from_secs(60);
 
 /// Whether the process lives.
@@ -45,13 +45,15 @@ pub(super) async fn ready(State(node): State<Node>, RawQuery(query): RawQuery) -
     let answered = node.engine().catalogue().refresh().await;
     if query.bytes("verbose").is_some() {
         let ready = answered.is_ok() && !draining;
+        let clock = node.engine().stores().store.clock_report();
         let told = Readiness {
             ready,
             store: answered.map_or_else(|error| chain(&error), |()| "answers".to_owned()),
             durability: node.engine().stores().store.about().capabilities.durability.to_string(),
             seats_owned: node.engine().seats_owned(),
             draining,
-            clock_ahead: clock_ahead(&node).await,
+            clock: clock.as_ref().and_then(clock_words),
+            clock_ahead: clock.as_ref().and_then(clock_ahead),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -64,9 +66,26 @@ pub(super) async fn ready(State(node): State<Node>, RawQuery(query): RawQuery) -
     Ok("ok\n".into_response())
 }
 
-/// How far the store's time is ahead of the wall clock, if that is worth a word. A store that cannot say is told apart.
-async fn clock_ahead(node: &Node) -> Option<String> {
-    let store = node.engine().stores().documents.clock().await.ok()??;
-    let ahead = Duration::from_micros(store.0.saturating_sub(seam::now().0));
-    (ahead > AHEAD_MAX).then(|| convert::length_text(Duration::from_secs(ahead.as_secs() / 60 * 60)))
+/// How far log time is ahead of the time of day, if that is worth a word.
+fn clock_ahead(clock: &ClockReport) -> Option<String> {
+    (clock.log_ahead > AHEAD_MAX).then(|| whole_minutes(clock.log_ahead))
+}
+
+/// Why the wall clock is not trusted.
+fn clock_words(clock: &ClockReport) -> Option<String> {
+    if clock.is_settled() {
+        return None;
+    }
+    let left = convert::length_text(Duration::from_secs(clock.settles_in.as_secs().max(1)));
+    let jump = Duration::from_micros(clock.offset.unsigned_abs());
+    let side = if clock.offset > 0 { "ahead" } else { "back" };
+    Some(if jump > AHEAD_MAX {
+        format!("it jumped {} {side}, and is believed in {left} if it stays there", whole_minutes(jump))
+    } else {
+        format!("it jumped or the machine booted, and it has settled in {left}")
+    })
+}
+
+fn whole_minutes(length: Duration) -> String {
+    convert::length_text(Duration::from_secs(length.as_secs() / 60 * 60))
 }

@@ -48,15 +48,15 @@ pub(crate) struct Store {
     pub(crate) url: String,
     /// Separates applications on one store.
     pub(crate) namespace: String,
-    /// What a server is asked for; nothing of it for `file:` and `memory:`.
+    /// What a server is asked for; nothing but `clock_settle` for `file:` and `memory:`.
     pub(crate) shared: StoreOptions,
 }
 
 impl Store {
-    /// What to open it with: a store for one process takes nothing.
+    /// What to open it with: a store for one process takes no more than how its clock settles.
     pub(crate) fn options(&self) -> StoreOptions {
         if self.is_single() {
-            return StoreOptions::default();
+            return StoreOptions { clock_settle: self.shared.clock_settle, ..StoreOptions::default() };
         }
         StoreOptions { namespace: Some(self.namespace.clone()), ..self.shared.clone() }
     }
@@ -147,6 +147,17 @@ pub(crate) const TABLE: &[Setting] = &[
             default: Some("laneway"),
             about: "Separates applications on one store. `file:` and `memory:` hold one application each, named laneway.",
             read: |to, value| put(&mut to.store.namespace, text(value)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "store.clock_settle",
+            form: Form::Length,
+            default: None,
+            about: "How long the wall clock must agree with the steady clock, after a jump of more than a minute or a reboot, before dates follow it and data is deleted by its age; 10m when it is not set.",
+            read: |to, value| put_some(&mut to.store.shared.clock_settle, length(value)),
         },
         flag: None,
         shown: Shown::Whole,

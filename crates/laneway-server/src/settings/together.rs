@@ -16,7 +16,8 @@ pub(super) fn faults(settings: &Settings) -> Vec<String> {
              another application a folder of its own"
         ));
     }
-    if store.is_single() && store.shared != StoreOptions::default() {
+    let alone = StoreOptions { clock_settle: store.shared.clock_settle, ..StoreOptions::default() };
+    if store.is_single() && store.shared != alone {
         faults.push(
             "store.wait_replicas, store.answer_within, store.connect_within, store.tls_ca, store.tls_cert, store.tls_key: \
              a file: or memory: store has no server, so none of them can be set"

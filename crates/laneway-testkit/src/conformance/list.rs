@@ -32,6 +32,19 @@ macro_rules! __each_case {
                 a_sealed_shard_refuses_appends
                 removing_a_missing_processor_is_not_found
             }
+            clocks {
+                a_clock_that_is_wrong_for_a_moment_deletes_nothing
+                a_jump_that_lasts_is_believed_once_it_has_settled
+                dates_wait_for_a_clock_that_has_settled
+                dates_follow_a_jump_that_lasts
+                a_time_to_live_ends_in_time_after_a_jump
+                events_grow_old_while_log_time_is_ahead
+                a_slewed_clock_is_a_right_one
+                a_clock_that_is_wrong_at_a_start_deletes_nothing
+                a_wrong_clock_after_a_reboot_deletes_nothing
+                what_needs_no_clock_is_deleted_while_it_is_wrong
+                jumps_are_reported
+            }
             append {
                 ids_grow_from_one_in_order
                 each_lane_has_its_own_chain

@@ -9,6 +9,7 @@ pub mod append;
 pub mod append_again;
 pub mod append_latest;
 mod bad_roads;
+pub mod clocks;
 pub mod commit;
 pub mod commit_refused;
 pub mod commit_reset;

@@ -70,6 +70,10 @@ impl LostAnswers {
 
 #[async_trait]
 impl Store for LostAnswers {
+    fn clock_report(&self) -> Option<laneway_core::ClockReport> {
+        self.inner.clock_report()
+    }
+
     fn about(&self) -> About {
         let about = self.inner.about();
         // Answers get lost here, so callers must be able to repeat.

@@ -23,6 +23,10 @@ async fn answered<T, F: Future<Output = Result<T>>>(call: impl Fn() -> F) -> Res
 
 #[async_trait]
 impl Store for Patient {
+    fn clock_report(&self) -> Option<laneway_core::ClockReport> {
+        self.0.clock_report()
+    }
+
     fn about(&self) -> About {
         self.0.about()
     }

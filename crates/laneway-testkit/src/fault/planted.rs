@@ -316,6 +316,10 @@ impl Planted {
 
 #[async_trait]
 impl Store for Planted {
+    fn clock_report(&self) -> Option<laneway_core::ClockReport> {
+        self.inner.clock_report()
+    }
+
     fn about(&self) -> About {
         self.inner.about()
     }

@@ -402,6 +402,10 @@ impl Planted {
 
 #[async_trait]
 impl Store for Planted {
+    fn clock_report(&self) -> Option<laneway_core::ClockReport> {
+        self.inner.clock_report()
+    }
+
     fn about(&self) -> About {
         let about = self.inner.about();
         // An owner that hears of another life drops its seats by itself: here none hears of it.

@@ -67,6 +67,10 @@ impl Primary {
 
 #[async_trait]
 impl Store for Primary {
+    fn clock_report(&self) -> Option<laneway_core::ClockReport> {
+        self.store().clock_report()
+    }
+
     fn about(&self) -> About {
         self.store().about()
     }

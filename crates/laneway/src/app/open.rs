@@ -64,7 +64,7 @@ pub(super) async fn open(url: &str, options: &StoreOptions, env: &Env) -> Result
     }
     match scheme {
         #[cfg(feature = "embedded")]
-        "memory" if rest.is_empty() => Ok(memory(env)),
+        "memory" if rest.is_empty() => Ok(memory(env, options.clock_settle)),
         #[cfg(feature = "embedded")]
         "memory" => Err(wrong("memory: takes nothing behind it".to_owned())),
         #[cfg(feature = "embedded")]
@@ -72,7 +72,11 @@ pub(super) async fn open(url: &str, options: &StoreOptions, env: &Env) -> Result
         #[cfg(feature = "embedded")]
         "file" => {
             let folder = std::path::PathBuf::from(rest.strip_prefix("//").unwrap_or(rest));
-            let opened = seam::blocking(move || laneway_embedded::FileStore::open(folder)).await;
+            let clock_settle = options.clock_settle.unwrap_or(laneway_core::CLOCK_SETTLE);
+            let file = laneway_embedded::FileOptions { clock_settle, ..Default::default() };
+            let clock = std::sync::Arc::new(laneway_core::SystemClock);
+            let opened = move || laneway_embedded::FileStore::open_with(folder, file, clock);
+            let opened = seam::blocking(opened).await;
             let store = std::sync::Arc::new(
                 opened.map_err(|source| OpenError::Store { url: without_user(url), source })?,
             );
@@ -116,7 +120,8 @@ pub fn without_user(url: &str) -> String {
 
 /// An empty store in memory, on the clock of the engine.
 #[cfg(feature = "embedded")]
-pub(crate) fn memory(env: &Env) -> Stores {
-    let store = std::sync::Arc::new(laneway_embedded::MemoryStore::new(env.clock()));
+pub(crate) fn memory(env: &Env, clock_settle: Option<std::time::Duration>) -> Stores {
+    let settle = clock_settle.unwrap_or(laneway_core::CLOCK_SETTLE);
+    let store = std::sync::Arc::new(laneway_embedded::MemoryStore::with_clock_settle(env.clock(), settle));
     Stores { store: store.clone(), documents: store.clone(), wakeups: store }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use laneway_engine::cluster::NodeSettings;
 
-/// What a store that several processes share is asked for, besides where it is. Whatever is absent is as usual.
+/// What a store is asked for, besides where it is. All but `clock_settle` is for stores that several processes share. Whatever is
+/// absent is as usual.
 ///
 /// ```no_run
 /// use laneway::{Laneway, StoreOptions};
@@ -31,12 +32,15 @@ pub struct StoreOptions {
     pub tls_cert: Option<PathBuf>,
     /// File with its key. Default none.
     pub tls_key: Option<PathBuf>,
+    /// How long the wall clock must agree with the steady clock, after a jump of more than a minute or a reboot, before the store
+    /// believes it and deletes data by its age. For every store. Default 10 minutes.
+    pub clock_settle: Option<Duration>,
     /// How this process takes part among the others on the store. Default: a node that is named after its process.
     pub node: Option<NodeSettings>,
 }
 
 impl StoreOptions {
-    /// The first option that was given.
+    /// The first option that was given and is for a shared store alone.
     pub(super) fn given(&self) -> Option<&'static str> {
         let given = [
             ("namespace", self.namespace.is_some()),

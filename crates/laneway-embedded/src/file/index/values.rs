@@ -1,14 +1,15 @@
 //! Values in the index: each carries a checksum over its key and itself, because redb checks none when reading.
 
 use bytes::Bytes;
-use laneway_core::{Incarnation, Steady, StoreError, Timestamp};
+use laneway_core::{Incarnation, Steady, StoreError, Timestamp, WatchMark};
 
 use crate::clock::ClockMark;
 use crate::file::log::{Mark, Position};
 use crate::machine::codec::{Decoder, Encoder, Malformed};
 
 const CHECKSUM_BYTES: usize = 4;
-const META_VERSION: u8 = 1;
+/// Version 2 adds how far the wall clock could be trusted.
+const META_VERSION: u8 = 2;
 
 fn checksum(key: &[u8], value: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
@@ -61,6 +62,10 @@ impl Meta {
             Encoder::u64(&mut out, value);
         }
         out.u128(self.clock.epoch);
+        out.flag(self.clock.watch.is_some());
+        if let Some(watch) = &self.clock.watch {
+            encode_watch(watch, &mut out);
+        }
         out
     }
 
@@ -77,13 +82,76 @@ impl Meta {
     }
 
     fn decode_parts(mut from: Decoder) -> Result<Self, Malformed> {
-        from.u8()?;
+        let version = from.u8()?;
         let (store, incarnation) = (from.u128()?, Incarnation(from.u128()?));
         let position = Position { serial: from.u64()?, offset: from.u64()? };
         let mark = Mark { position, number: from.u64()? };
         let (calendar, steady, machine) = (Timestamp(from.u64()?), Steady(from.u64()?), Steady(from.u64()?));
-        let clock = ClockMark { calendar, steady, machine, epoch: from.u128()? };
+        let epoch = from.u128()?;
+        let watch = if version >= 2 && from.flag()? { Some(decode_watch(&mut from)?) } else { None };
+        let clock = ClockMark { calendar, steady, machine, epoch, watch };
         from.finish()?;
         Ok(Self { store, incarnation, mark, clock })
+    }
+}
+
+fn encode_watch(watch: &WatchMark, out: &mut Vec<u8>) {
+    for value in [watch.steady.0, watch.believed.0, watch.read.0, watch.since.0, watch.floor.0, watch.jumps] {
+        Encoder::u64(out, value);
+    }
+    for value in [watch.firm, watch.settled, watch.gap] {
+        out.flag(value);
+    }
+}
+
+fn decode_watch(from: &mut Decoder) -> Result<WatchMark, Malformed> {
+    Ok(WatchMark {
+        steady: Steady(from.u64()?),
+        believed: Timestamp(from.u64()?),
+        read: Timestamp(from.u64()?),
+        since: Steady(from.u64()?),
+        floor: Timestamp(from.u64()?),
+        jumps: from.u64()?,
+        firm: from.flag()?,
+        settled: from.flag()?,
+        gap: from.flag()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(watch: Option<WatchMark>) -> Meta {
+        let clock =
+            ClockMark { calendar: Timestamp(1), steady: Steady(2), machine: Steady(3), epoch: 4, watch };
+        let mark = Mark { position: Position { serial: 5, offset: 6 }, number: 7 };
+        Meta { store: 8, incarnation: Incarnation(9), mark, clock }
+    }
+
+    #[test]
+    fn checkpoint_records_come_back_as_they_were_written() {
+        let watch = WatchMark {
+            steady: Steady(10),
+            believed: Timestamp(11),
+            read: Timestamp(12),
+            since: Steady(13),
+            floor: Timestamp(14),
+            jumps: 15,
+            firm: true,
+            settled: false,
+            gap: true,
+        };
+        for meta in [meta(None), meta(Some(watch))] {
+            assert_eq!(Meta::decode(&meta.encode()).unwrap(), meta);
+        }
+    }
+
+    #[test]
+    fn checkpoint_record_without_a_watch_is_read() {
+        let mut bytes = meta(None).encode();
+        bytes.pop();
+        bytes[0] = 1;
+        assert_eq!(Meta::decode(&bytes).unwrap(), meta(None));
     }
 }

@@ -287,7 +287,7 @@ impl FileState {
             changed.removed_shards.iter().map(|shard| shard_prefix(*shard).to_vec()).collect();
         Frozen {
             rows: self.rows.freeze(),
-            tails: self.tails.freeze(now.calendar),
+            tails: self.tails.freeze(now.wall),
             resident,
             forgotten_tails,
             end: self.end,

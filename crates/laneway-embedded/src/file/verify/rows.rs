@@ -22,6 +22,7 @@ pub(super) fn check(key: &[u8], row: Bytes) -> Result<()> {
             Some(single) if *single == Single::TrimCursor as u8 => Ok(()),
             Some(single) if *single == Single::IdleLanes as u8 => read::<IdleLanes>(row),
             Some(single) if *single == Single::Kept as u8 => read::<KeptRange>(row),
+            Some(single) if *single == Single::AheadMarks as u8 => read::<IdleLanes>(row),
             _ => read::<Numbered>(row),
         };
     }

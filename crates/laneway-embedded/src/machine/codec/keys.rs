@@ -31,18 +31,27 @@ pub(crate) enum Single {
     TrimCursor = 5,
     /// (shard) -> how far its ids had come and when, and where looking for idle lanes goes on.
     IdleLanes = 6,
+    /// (shard) -> dedup ids that made room for others before their time was over.
+    DedupEvicted = 7,
     /// All rows that go by age have their note.
     ExpiryNoted = 8,
     /// (shard) -> what is kept aside of it.
     Kept = 9,
-    /// (shard) -> dedup ids that made room for others before their time was over.
-    DedupEvicted = 7,
+    /// (shard) -> how far its ids had come and when, while log time is ahead of the time of day.
+    AheadMarks = 10,
 }
 
 impl Single {
     /// Those that belong to a shard.
-    pub(crate) const OF_SHARD: [Self; 6] =
-        [Self::DedupCount, Self::Expired, Self::TrimCursor, Self::IdleLanes, Self::DedupEvicted, Self::Kept];
+    pub(crate) const OF_SHARD: [Self; 7] = [
+        Self::DedupCount,
+        Self::Expired,
+        Self::TrimCursor,
+        Self::IdleLanes,
+        Self::DedupEvicted,
+        Self::Kept,
+        Self::AheadMarks,
+    ];
 
     /// The key of a value of the whole store.
     pub(crate) fn key(self) -> [u8; 1] {

@@ -28,6 +28,7 @@ pub(crate) fn small() -> FileOptions {
         tail_cache: 4,
         index_cache_bytes: 1 << 20,
         recent_bytes: 32 << 10,
+        clock_settle: laneway_core::CLOCK_SETTLE,
         background: Background::Threads,
     }
 }

@@ -12,7 +12,7 @@ pub(crate) fn why(why: &Why) -> wire::Why {
     let (code, head, until) = match why {
         Why::Ended(_) => ("ended", None, None),
         Why::Idle => ("idle", None, None),
-        Why::Delayed { until } => ("delayed", None, Some(*until)),
+        Why::Delayed { until, .. } => ("delayed", None, Some(*until)),
         Why::NoProcessor => ("no_processor", None, None),
         Why::NoOwner => ("no_owner", None, None),
         Why::ProcessorPaused { .. } => ("processor_paused", None, None),
@@ -21,7 +21,7 @@ pub(crate) fn why(why: &Why) -> wire::Why {
         Why::Parked { head, .. } => ("parked", Some(*head), None),
         Why::Diverting { since } => ("diverting", Some(*since), None),
         Why::Retrying { head, at, .. } => ("retrying", Some(*head), Some(*at)),
-        Why::Held { head, until } => ("held", Some(*head), Some(*until)),
+        Why::Held { head, until, .. } => ("held", Some(*head), Some(*until)),
         Why::Claimed { head, expires, .. } => ("claimed", Some(*head), Some(Due::Steady(*expires))),
         Why::Running { .. } => ("running", None, None),
         Why::Behind { head, .. } => ("behind", Some(*head), None),
