@@ -1,8 +1,10 @@
-//! A client that appends one event at a time at a steady pace, to one stream after the other.
+//! Clients that append one event each at a steady pace, to one stream after the other, whether earlier ones were answered or
+//! not.
 //!
-//! A call that begins late because the one before was slow counts from when it should have begun: a stall is not one long
-//! call but as many as it kept from beginning.
+//! A call that begins late counts from when it should have begun: a stall is not one long call but as many as came
+//! meanwhile.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,6 +17,9 @@ use crate::{Failure, seam};
 
 /// Later than that the clock's own grain does not explain it.
 const LATE: Duration = Duration::from_millis(2);
+
+/// Most calls that are open at a time.
+const OPEN_MAX: usize = 4_096;
 
 /// A running sender.
 pub(crate) struct Sender {
@@ -49,6 +54,7 @@ async fn send(
     stop: Arc<AtomicBool>,
 ) -> Result<(), Failure> {
     let mut beats = seam::beats(every);
+    let mut open: VecDeque<JoinHandle<Result<(), Failure>>> = VecDeque::new();
     for (number, stream) in (0..).zip(streams.iter().cycle()) {
         let due: Instant = beats.tick().await.into();
         if stop.load(Ordering::Relaxed) {
@@ -56,10 +62,27 @@ async fn send(
         }
         let now = seam::now();
         let begun = if now.duration_since(due) > LATE { due } else { now };
-        let draft = draft(number)?;
-        let partition = draft.key.as_ref().map_or(Partition(0), |key| key.partition(stream.partitions()));
-        stream.append(partition.0, vec![draft]).await?;
-        recorder.note(begun);
+        open.push_back(seam::spawn(append(stream.clone(), draft(number)?, begun, recorder.clone())));
+        while open.len() >= OPEN_MAX || open.front().is_some_and(JoinHandle::is_finished) {
+            finish_first(&mut open).await?;
+        }
+    }
+    while !open.is_empty() {
+        finish_first(&mut open).await?;
     }
     Ok(())
+}
+
+async fn append(stream: Stream, draft: Draft, begun: Instant, recorder: Recorder) -> Result<(), Failure> {
+    let partition = draft.key.as_ref().map_or(Partition(0), |key| key.partition(stream.partitions()));
+    stream.append(partition.0, vec![draft]).await?;
+    recorder.note(begun);
+    Ok(())
+}
+
+async fn finish_first(open: &mut VecDeque<JoinHandle<Result<(), Failure>>>) -> Result<(), Failure> {
+    match open.pop_front() {
+        Some(first) => first.await?,
+        None => Ok(()),
+    }
 }

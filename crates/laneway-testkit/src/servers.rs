@@ -20,6 +20,15 @@ kill "$keeper"; kill -9 "$(cat "$folder/pid")"; rm -rf "$folder""#;
 /// How often another port is tried when somebody else took the one that was free.
 const TRIES: usize = 5;
 
+/// The library that gives a program another wall clock, of Debian's package libfaketime, which `./test` installs.
+pub fn libfaketime() -> PathBuf {
+    let folders = std::fs::read_dir("/usr/lib").expect("a folder of libraries");
+    let mut libraries = folders
+        .map(|entry| entry.expect("an entry of a folder").path().join("faketime/libfaketime.so.1"))
+        .filter(|library| library.exists());
+    libraries.next().expect("the Debian package libfaketime")
+}
+
 /// A running Redis server. It needs `redis-server` and a shell, and ends when it is dropped.
 #[derive(Debug)]
 pub struct RedisServer {

@@ -8,8 +8,8 @@ use laneway_core::store::{
     Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
 };
 use laneway_core::{
-    Bytes, Capabilities, ClockReport, Document, Documents, Durability, Partition, Result, Shard, Store, StoreError,
-    Timestamp, Topic, Wakeups, limits,
+    Bytes, Capabilities, ClockReport, Document, Documents, Durability, Partition, Result, Shard, Store,
+    StoreError, Timestamp, Topic, Wakeups, limits,
 };
 
 use super::group::Cost;

@@ -148,8 +148,7 @@ fn look_for_expired<S: View>(
         ScheduledJob::Joined(_) => {
             let number = JobNumber::Schedule(keys::last_number(key)?);
             let gone_at = super::jobs::gone_at(state, now, shard, number)?;
-            Ok(gone_at
-                .map_or(Fate::Over, |at| Fate::StaysUntil(at.unwrap_or(now.wall.after(LOOK_AGAIN)))))
+            Ok(gone_at.map_or(Fate::Over, |at| Fate::StaysUntil(at.unwrap_or(now.wall.after(LOOK_AGAIN)))))
         }
     };
     // An end is found for as long as its event is there: a job never ends twice.

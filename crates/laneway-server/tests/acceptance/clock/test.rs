@@ -1,20 +1,15 @@
 //! A wall clock that jumps, by libfaketime: lengths stay as long as they are, dates follow, log time never goes back.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
+use laneway_testkit::servers::libfaketime;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::program::Program;
 use crate::seam::{self, Moment};
 use crate::support::Http;
-
-/// The library of Debian's package libfaketime.
-fn libfaketime() -> Option<PathBuf> {
-    let folders = std::fs::read_dir("/usr/lib").unwrap().map(|entry| entry.unwrap().path());
-    folders.map(|folder| folder.join("faketime/libfaketime.so.1")).find(|library| library.exists())
-}
 
 /// A server whose wall clock is wherever a file says; its monotonic clock is the machine's.
 struct Shifted {
@@ -97,11 +92,7 @@ const LENGTH: Duration = Duration::from_millis(1_500);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wall_clock_jumps_change_no_length_and_log_time_never_goes_back() {
-    let Some(library) = libfaketime() else {
-        println!("libfaketime is not on this machine, so jumps of the wall clock are not tested");
-        return;
-    };
-    let mut server = Shifted::start(&library).await;
+    let mut server = Shifted::start(&libfaketime()).await;
     server.http.put("/v1/streams/orders", json!({"partitions":1})).await;
     server.http.put("/v1/processors/charge", json!({"stream":"orders","pull":true})).await;
     server.append(json!({"key":"first"})).await;
