@@ -21,7 +21,7 @@ use crate::lane::Operator;
 use crate::log::{Catalogue, CatalogueError, Producer};
 use crate::observe::{Looker, Metered, Nearby, SYSTEM_STREAM, introduce, show_cluster};
 use crate::service::{Env, kept_running};
-use crate::upkeep::{Schedules, retain};
+use crate::upkeep::{HeldView, Schedules, held, retain};
 
 /// The three seams of a store.
 #[derive(Clone)]
@@ -174,6 +174,14 @@ impl Engine {
     /// The streams there are.
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
+    }
+
+    /// What keeps files of the store from being given back, oldest first.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn held(&self) -> Result<Vec<HeldView>, StoreError> {
+        held(&*self.stores.store, &self.catalogue).await
     }
 
     /// Time, chance and tasks.

@@ -11,6 +11,7 @@ mod check;
 mod commit;
 mod copied;
 mod define;
+mod held;
 mod import;
 pub(crate) mod import_bytes;
 mod jobs;
@@ -32,6 +33,7 @@ pub use copied::{
     DedupName, DedupRow, EndRow, ObjectRow, SourceRow, StoreView, TicketRow, Ticketed, TokenRow,
 };
 pub use define::{Define, Defined};
+pub use held::{Held, HeldBy};
 pub use import::{IMPORTING, Import};
 pub use jobs::{JobState, JobView, Jobs};
 pub use lanes::{LaneSelect, LaneView, Lanes, Versioned};

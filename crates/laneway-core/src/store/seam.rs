@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 
 use super::{
-    Accepted, Append, Appended, Commit, Committed, Define, Defined, JobView, Jobs, LaneView, Lanes, Page,
-    Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
+    Accepted, Append, Appended, Commit, Committed, Define, Defined, Held, JobView, Jobs, LaneView, Lanes,
+    Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
 };
 use crate::clock::ClockReport;
 use crate::durability::Capabilities;
@@ -37,6 +37,12 @@ pub trait Store: Send + Sync {
     /// not watch its clock.
     fn clock_report(&self) -> Option<ClockReport> {
         None
+    }
+
+    /// What keeps the oldest files of the store from being given back, for people. Nothing where a store has no
+    /// files of its own.
+    async fn held(&self) -> Result<Vec<Held>> {
+        Ok(Vec::new())
     }
 
     /// Creates or changes a stream, registers or removes a processor, seals or adopts a shard.

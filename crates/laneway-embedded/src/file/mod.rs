@@ -15,6 +15,7 @@ mod checkpoint;
 mod cost;
 mod counts;
 mod group;
+mod held;
 mod index;
 mod lock;
 mod marks;

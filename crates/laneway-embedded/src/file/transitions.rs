@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use laneway_core::store::{
-    About, Accepted, Append, Appended, Commit, Committed, Define, Defined, JobView, Jobs, LaneView, Lanes,
-    Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
+    About, Accepted, Append, Appended, Commit, Committed, Define, Defined, Held, JobView, Jobs, LaneView,
+    Lanes, Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
 };
 use laneway_core::{
     Bytes, Capabilities, ClockReport, Document, Documents, Durability, Partition, Result, Shard, Store,
@@ -16,7 +16,7 @@ use super::group::Cost;
 use super::options::SyncMode;
 use super::state::{Fetched, FileState, Seen};
 use super::store::FileStore;
-use super::{cost, counts, marks, read};
+use super::{cost, counts, held, marks, read};
 use crate::machine::promote::Bounds;
 use crate::machine::{self, View};
 
@@ -77,6 +77,10 @@ impl FileStore {
 impl Store for FileStore {
     fn clock_report(&self) -> Option<ClockReport> {
         Some(self.shared().clock.report())
+    }
+
+    async fn held(&self) -> Result<Vec<Held>> {
+        held::held(self.shared()).await
     }
 
     fn about(&self) -> About {

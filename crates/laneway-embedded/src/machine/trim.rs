@@ -4,7 +4,7 @@
 //! Everything is looked at first and changed afterwards, like in every rule.
 
 use laneway_core::adoption::{given_between, last_given, next_given};
-use laneway_core::store::{DeadLetter, JobResult, Trim, Trimmed};
+use laneway_core::store::{DeadLetter, HeldBy, JobResult, Trim, Trimmed};
 use laneway_core::{Bytes, EventId, JobNumber, Result, Seat, Shard, ShardInfo, StreamInfo, Timestamp};
 
 use super::ahead::AgeMarks;
@@ -27,7 +27,7 @@ pub(crate) fn trim<S: State>(state: &mut S, now: Now, trim: Trim) -> Result<Trim
     let seats = seats(state, stream, shard);
     let (head, settings) = (last_given(&info.gaps, info.head), stream.settings.clone());
     let marks = AgeMarks::look(state, now, shard, settings.keep, info)?;
-    let through = bound(state, now, stream, shard, info, marks.aged)?;
+    let Bound { through, .. } = bound(state, now, stream, shard, info, marks.aged)?;
     let events = given_between(&info.gaps, info.trimmed, through);
     let expired = if seats.is_empty() { events } else { 0 };
     let first = next_given(&info.gaps, through.max(info.trimmed));
@@ -63,7 +63,22 @@ fn seats<S: View>(state: &S, stream: &StreamInfo, shard: Shard) -> Vec<(Seat, u3
     processors.filter_map(|seat| state.seat(seat).map(|stored| (seat, stored.head.incarnation))).collect()
 }
 
-/// The last event that may go.
+/// How far a shard may be trimmed.
+struct Bound {
+    /// The last event that may go.
+    through: EventId,
+    /// Why the next one must stay, if there is one.
+    by: Option<HeldBy>,
+}
+
+impl Bound {
+    fn lower(&mut self, through: EventId, by: HeldBy) {
+        if through < self.through {
+            *self = Self { through, by: Some(by) };
+        }
+    }
+}
+
 fn bound<S: View>(
     state: &S,
     now: Now,
@@ -71,24 +86,34 @@ fn bound<S: View>(
     shard: Shard,
     info: &ShardInfo,
     aged: EventId,
-) -> Result<EventId> {
-    let mut through = info.head;
+) -> Result<Bound> {
+    let mut bound = Bound { through: info.head, by: None };
     for (processor, stored) in state.seats(shard) {
-        through = through.min(stored.window.floor());
+        bound.lower(stored.window.floor(), HeldBy::Processor(processor));
         let prefix = keys::life(Seat { shard, processor }, stored.head.incarnation);
         if let Some((first_sided, _)) = state.scan(Table::SidedId, &prefix, None, 1)?.first() {
-            through = through.min(EventId(keys::last_number(first_sided)?.saturating_sub(1)));
+            let before = keys::last_number(first_sided)?.saturating_sub(1);
+            bound.lower(EventId(before), HeldBy::Lane(processor));
         }
     }
     // What nobody has passed yet needs no look at its age.
-    if !stream.settings.keep.is_zero() && through > info.trimmed {
+    if !stream.settings.keep.is_zero() && bound.through > info.trimmed {
         let since = now.expiry.before(stream.settings.keep);
         if let Some(first) = state.first_since(shard, since)? {
-            through = through.min(EventId(first.0.saturating_sub(1)).max(aged));
+            bound.lower(EventId(first.0.saturating_sub(1)).max(aged), HeldBy::Keep);
         }
     }
     // Whoever has read all there was before a gap has missed nothing in it.
-    Ok(last_given(&info.gaps, through).max(info.trimmed))
+    Ok(Bound { through: last_given(&info.gaps, bound.through).max(info.trimmed), ..bound })
+}
+
+/// The first event of a shard that must stay, and why; `None` if all may go.
+pub(crate) fn held<S: View>(state: &S, now: Now, shard: Shard) -> Result<Option<(EventId, HeldBy)>> {
+    let stream = gate::stream(state, shard.stream)?;
+    let info = gate::shard(state, shard)?;
+    let marks = AgeMarks::look(state, now, shard, stream.settings.keep, info)?;
+    let Bound { through, by } = bound(state, now, stream, shard, info, marks.aged)?;
+    Ok(by.map(|by| (next_given(&info.gaps, through), by)))
 }
 
 /// Rows about events that every processor has passed.

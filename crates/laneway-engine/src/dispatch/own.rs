@@ -6,10 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use laneway_core::store::{Append, LaneSelect, LaneView, Lanes, Owner, Progress, Query, Resume, Rows, Seize};
-use laneway_core::{
-    BlockKind, Incarnation, Nonce, Partition, Result, Seat as SeatId, StoreError, StreamInfo, Topic,
-};
+use laneway_core::store::{LaneSelect, LaneView, Lanes, Owner, Progress, Query, Resume, Rows, Seize};
+use laneway_core::{BlockKind, Incarnation, Nonce, Result, Seat as SeatId, StoreError, StreamInfo, Topic};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -19,7 +17,7 @@ use super::seat::{Names, Seat};
 use super::settings::ProcessorSettings;
 use crate::cluster::{NodeToken, Standing};
 use crate::lane::{Records, is_held_up};
-use crate::observe::{Report, report};
+use crate::observe::{Report, report, send_report};
 use crate::service::{contained, hint};
 
 /// Wait before a seat that was lost, or could not be had, is tried again.
@@ -156,19 +154,7 @@ async fn unless<A>(
 async fn tell(ground: &Ground, seat: SeatId, names: &Names, what: Report<'_>, order: watch::Receiver<Order>) {
     let Some(system) = names.reports_to else { return };
     let draft = report(what, &names.processor, &names.stream, seat.shard);
-    let told = async {
-        let info = ground.catalogue.stream_of(system).await.map_err(|error| error.to_string())?;
-        let append = Append {
-            shard: info.shard(Partition(0)),
-            incarnation: ground.catalogue.life(),
-            layout: info.layout,
-            origin: None,
-            drafts: vec![draft],
-            object: None,
-        };
-        let sent = |incarnation| ground.store.append(Append { incarnation, ..append.clone() });
-        ground.catalogue.in_this_life(sent).await.map(|_| ()).map_err(|error| error.to_string())
-    };
+    let told = send_report(&*ground.store, &ground.catalogue, system, draft);
     let told = unless(order, |order| order == Order::Stop, told).await;
     if let Err(error) = told.unwrap_or_else(|| Err("the store did not answer in time".to_owned())) {
         tracing::warn!(%seat, error, "a lost seat could not be reported");

@@ -135,6 +135,10 @@ impl Store for Metered {
         self.inner.clock_report()
     }
 
+    async fn held(&self) -> Result<Vec<laneway_core::store::Held>> {
+        self.inner.held().await
+    }
+
     fn about(&self) -> About {
         self.inner.about()
     }

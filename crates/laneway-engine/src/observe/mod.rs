@@ -24,11 +24,11 @@ pub(crate) use meters::{Levels, Meters, Tally, between};
 pub use names::{METRICS, Metric, MetricKind};
 pub(crate) use names::{
     count_adoption, count_evicted, count_fault, count_lost_lease, count_rebalance, introduce, show_clock,
-    show_cluster,
+    show_cluster, show_held_bytes,
 };
 pub(crate) use nearby::{Asked, LaneRuns, Nearby, Places, Question, UnderWay};
 pub use report::SYSTEM_STREAM;
-pub(crate) use report::{Report, report};
+pub(crate) use report::{Report, report, send_report};
 pub use trace::{TraceContext, Tracer, continue_trace, install_tracer};
 pub(crate) use trace::{carried_on, caused_by, note_failures, of_run, processing, sending, stamp};
 pub use why::{Facts, Limit, Place, Runs, Short, Why, status, why};

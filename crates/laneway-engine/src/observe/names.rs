@@ -216,6 +216,12 @@ pub(super) const CLOCK_OFFSET: Metric = Metric {
     labels: &[],
     help: "How far the wall clock is ahead of the time that the store goes by: not 0 after a jump, until the clock is right again or has settled.",
 };
+pub(super) const HELD_BYTES: Metric = Metric {
+    name: "laneway_store_held_bytes",
+    kind: MetricKind::Gauge,
+    labels: &["stream", "by"],
+    help: "Bytes of the store's files from the oldest event or result that must stay: by a processor that has not passed it, a stopped lane, keep, or readable results.",
+};
 pub(super) const BUILD_INFO: Metric = Metric {
     name: "laneway_build_info",
     kind: MetricKind::Gauge,
@@ -253,6 +259,7 @@ pub const METRICS: &[Metric] = &[
     CLOCK_JUMPS,
     CLOCK_SETTLED,
     CLOCK_OFFSET,
+    HELD_BYTES,
     BUILD_INFO,
 ];
 
@@ -283,6 +290,11 @@ pub(crate) fn show_clock(report: &ClockReport) {
     CLOCK_JUMPS.counter(&[]).absolute(report.jumps);
     CLOCK_SETTLED.gauge(&[]).set(f64::from(u8::from(report.is_settled())));
     CLOCK_OFFSET.gauge(&[]).set(report.offset as f64 / 1e6);
+}
+
+/// Something of this stream keeps so many bytes of files.
+pub(crate) fn show_held_bytes(stream: &str, by: &str, bytes: u64) {
+    HELD_BYTES.gauge(&[stream, by]).set(bytes as f64);
 }
 
 /// How the cluster stands.

@@ -1,9 +1,10 @@
 //! Reports: what an operator wants to be told goes to the system stream `_laneway`, in the very commit in which it
 //! happens, so that nothing is told that did not happen and nothing that happened is left out.
 
-use laneway_core::{Draft, Event, EventId, JobId, Key, Kind, Shard};
+use laneway_core::store::Append;
+use laneway_core::{Draft, Event, EventId, JobId, Key, Kind, Partition, Shard, Store, StreamId};
 
-use crate::log::Lost;
+use crate::log::{Catalogue, Lost};
 
 /// Name of the stream that reports go to.
 pub const SYSTEM_STREAM: &str = "_laneway";
@@ -23,6 +24,8 @@ pub(crate) enum Report<'a> {
     EmitRefused { lost: &'a Lost },
     /// A commit was refused: somebody else owns the seat.
     SeatFenced { error: &'a str },
+    /// Files of the store must stay because a processor needs something old.
+    StoreHeld { event: EventId, bytes: u64, by: &'a str },
     /// The loop of a seat came to a bad end by a fault of its own, and begins again.
     SeatFailed { fault: &'a str },
 }
@@ -62,6 +65,10 @@ pub(crate) fn report(report: Report<'_>, processor: &str, stream: &str, shard: S
             fields.push(("fault", fault.to_owned()));
             ("seat.failed", None, None)
         }
+        Report::StoreHeld { event, bytes, by } => {
+            fields.extend([("bytes", bytes.to_string()), ("by", by.to_owned())]);
+            ("store.held", Some(event), None)
+        }
     };
     if let Some(event) = event {
         fields.push(("event", event.to_string()));
@@ -72,6 +79,29 @@ pub(crate) fn report(report: Report<'_>, processor: &str, stream: &str, shard: S
     let seat = || Key::new(format!("{stream}/{}", shard.partition)).expect("a short key");
     let about = key.cloned().unwrap_or_else(seat);
     Draft::new(Some(about), Kind::new(kind).expect("a short type"), json(&fields))
+}
+
+/// Appends a report that belongs to no commit.
+///
+/// # Errors
+/// Says why it was not appended.
+pub(crate) async fn send_report(
+    store: &dyn Store,
+    catalogue: &Catalogue,
+    system: StreamId,
+    draft: Draft,
+) -> Result<(), String> {
+    let info = catalogue.stream_of(system).await.map_err(|error| error.to_string())?;
+    let append = Append {
+        shard: info.shard(Partition(0)),
+        incarnation: catalogue.life(),
+        layout: info.layout,
+        origin: None,
+        drafts: vec![draft],
+        object: None,
+    };
+    let sent = |incarnation| store.append(Append { incarnation, ..append.clone() });
+    catalogue.in_this_life(sent).await.map(|_| ()).map_err(|error| error.to_string())
 }
 
 /// An object of texts.

@@ -2,8 +2,11 @@
 //! store, so that two nodes that do it at once do no harm.
 
 mod firing;
+mod held;
 mod retention;
 pub mod schedule;
 
 pub use firing::{Expect, Fire, ScheduleError, ScheduleStanding, Schedules};
+pub use held::HeldView;
+pub(crate) use held::held;
 pub(crate) use retention::retain;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use laneway_core::store::Trim;
 use laneway_core::{Partition, Shard, Store};
 
+use super::held::HeldWatch;
 use crate::log::Catalogue;
 use crate::observe::show_clock;
 use crate::service::Env;
@@ -19,6 +20,7 @@ const CALLS_PER_TURN: u32 = 100;
 
 /// Trims every shard of every stream again and again. Never ends.
 pub(crate) async fn retain(env: Env, store: Arc<dyn Store>, catalogue: Arc<Catalogue>) {
+    let mut held = HeldWatch::default();
     loop {
         // Nothing is trimmed by age while the clock is in doubt, so it is shown beside.
         store.clock_report().iter().for_each(show_clock);
@@ -35,6 +37,7 @@ pub(crate) async fn retain(env: Env, store: Arc<dyn Store>, catalogue: Arc<Catal
                 trim(&*store, stream.shard(Partition(partition))).await;
             }
         }
+        held.look(&store, &catalogue).await;
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use laneway_core::store::{Entry, Read, ReadFrom, Receipt};
+use laneway_core::store::{Entry, Held, HeldBy, Read, ReadFrom, Receipt};
 use laneway_core::{
     Key, Mode, Partition, Shard, Status, Store, StoreError, StreamSettings, Terminal, Topic, Wakeups,
 };
@@ -333,4 +333,30 @@ async fn without_wake_ups_work_goes_on_and_nobody_spins() {
     }
     let asked = deaf.0.load(Ordering::Relaxed);
     assert!(asked < 100, "asked {asked} times");
+}
+
+#[tokio::test(start_paused = true)]
+async fn processor_that_keeps_many_old_files_is_reported_once() {
+    let bench = bench().await;
+    bench.done(&bench.key(0), "ok").await;
+    let info = bench.engine.catalogue().stream("orders").await.expect("it exists");
+    let by = HeldBy::Lane(info.processors[0].id);
+    let held = |partition, bytes| {
+        let shard = info.shard(Partition(partition));
+        Held { shard, event: laneway_core::EventId(17), by, bytes }
+    };
+    *bench.store.held.lock() = vec![held(0, 3 << 30), held(1, 1 << 20)];
+    bench.engine.start_upkeep();
+    seam::wait(Duration::from_secs(60)).await;
+    let mut reports = bench.data_of("_laneway").await;
+    reports.retain(|report| report.starts_with("store.held"));
+    let [report] = &reports[..] else { panic!("one, of the one that keeps much: {reports:?}") };
+    for told in [r#""processor":"charge""#, r#""partition":"0""#, r#""event":"17""#, r#""by":"lane""#] {
+        assert!(report.contains(told), "{told} in {report}");
+    }
+    let words = bench.engine.held().await.expect("the store answers")[0].to_string();
+    assert_eq!(
+        words,
+        "3072 MiB of the log since event 17 of orders/0: it waits in a lane that processor charge has stopped"
+    );
 }

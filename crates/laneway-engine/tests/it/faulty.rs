@@ -52,6 +52,8 @@ pub(crate) struct Faulty {
     pub(crate) letters: AtomicU64,
     /// Other processes may reach the store too.
     pub(crate) shared: AtomicBool,
+    /// What keeps its files.
+    pub(crate) held: Mutex<Vec<laneway_core::store::Held>>,
     /// What another process defines just before the next definition.
     pub(crate) quicker: Mutex<Option<Define>>,
 }
@@ -70,6 +72,7 @@ impl Faulty {
             looks: AtomicU64::new(0),
             letters: AtomicU64::new(0),
             shared: AtomicBool::new(false),
+            held: Mutex::default(),
             quicker: Mutex::default(),
         })
     }
@@ -114,6 +117,12 @@ impl Faulty {
 impl Store for Faulty {
     fn clock_report(&self) -> Option<laneway_core::ClockReport> {
         self.inner.clock_report()
+    }
+
+    async fn held(&self) -> Result<Vec<laneway_core::store::Held>> {
+        let mut held = self.inner.held().await?;
+        held.extend(self.held.lock().iter().copied());
+        Ok(held)
     }
 
     fn about(&self) -> About {

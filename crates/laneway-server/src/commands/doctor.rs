@@ -262,6 +262,7 @@ async fn server_checks(client: &Client) -> Vec<Finding> {
     if let Some(told) = told {
         findings.extend(told.clock.map(|words| unsettled(&words)));
         findings.extend(told.clock_ahead.map(|ahead| log_time(&ahead)));
+        findings.extend(told.held.into_iter().map(held));
     }
     findings.extend([ready, called(client).await]);
     findings
@@ -282,6 +283,15 @@ fn log_time(ahead: &str) -> Finding {
         "log time",
         format!("{ahead} ahead of the clock, which was wrong for longer than it takes to settle"),
         "new events carry that time until the clock has caught up; dates, delays and lives are right",
+    )
+}
+
+/// Old files of the store stay until a processor has done something.
+fn held(words: String) -> Finding {
+    Finding::warn(
+        "files of the store",
+        words,
+        "laneway why tells what its lane waits for; skip, retry or redrive, or remove the processor",
     )
 }
 

@@ -54,6 +54,7 @@ pub(super) async fn ready(State(node): State<Node>, RawQuery(query): RawQuery) -
             draining,
             clock: clock.as_ref().and_then(clock_words),
             clock_ahead: clock.as_ref().and_then(clock_ahead),
+            held: held(&node).await,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -64,6 +65,12 @@ pub(super) async fn ready(State(node): State<Node>, RawQuery(query): RawQuery) -
     }
     answered?;
     Ok("ok\n".into_response())
+}
+
+/// What processors keep of the store's old files. A store that does not answer was told of already.
+async fn held(node: &Node) -> Vec<String> {
+    let held = node.engine().held().await.unwrap_or_default();
+    held.into_iter().filter(|held| held.processor.is_some()).map(|held| held.to_string()).collect()
 }
 
 /// How far log time is ahead of the time of day, if that is worth a word.

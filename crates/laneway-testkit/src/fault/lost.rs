@@ -74,6 +74,10 @@ impl Store for LostAnswers {
         self.inner.clock_report()
     }
 
+    async fn held(&self) -> Result<Vec<laneway_core::store::Held>> {
+        self.inner.held().await
+    }
+
     fn about(&self) -> About {
         let about = self.inner.about();
         // Answers get lost here, so callers must be able to repeat.

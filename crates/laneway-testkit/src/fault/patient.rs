@@ -27,6 +27,10 @@ impl Store for Patient {
         self.0.clock_report()
     }
 
+    async fn held(&self) -> Result<Vec<laneway_core::store::Held>> {
+        self.0.held().await
+    }
+
     fn about(&self) -> About {
         self.0.about()
     }

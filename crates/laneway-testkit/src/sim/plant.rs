@@ -406,6 +406,10 @@ impl Store for Planted {
         self.inner.clock_report()
     }
 
+    async fn held(&self) -> Result<Vec<laneway_core::store::Held>> {
+        self.inner.held().await
+    }
+
     fn about(&self) -> About {
         let about = self.inner.about();
         // An owner that hears of another life drops its seats by itself: here none hears of it.

@@ -71,6 +71,10 @@ impl Store for Primary {
         self.store().clock_report()
     }
 
+    async fn held(&self) -> Result<Vec<laneway_core::store::Held>> {
+        self.store().held().await
+    }
+
     fn about(&self) -> About {
         self.store().about()
     }

@@ -6,6 +6,7 @@ mod checkpoint;
 mod clock;
 mod ends;
 mod harness;
+mod held;
 mod marks;
 mod panic;
 mod reading;
