@@ -233,7 +233,7 @@ impl Effects {
 pub(super) fn join_all<S: State>(state: &mut S, shard: Shard, events: Vec<Event>) {
     for event in events {
         if event.priority > 0 {
-            state.put(Table::Urgent, &keys::shard_number(shard, event.id.0), &[event.priority]);
+            state.put_new(Table::Urgent, &keys::shard_number(shard, event.id.0), &[event.priority]);
         }
         state.push(shard, event);
     }

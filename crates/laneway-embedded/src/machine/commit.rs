@@ -291,7 +291,7 @@ impl Plan {
         for (number, emit) in (self.before.emitted + 1..).zip(&self.emits) {
             let (incarnation, adoptions) = (self.before.lanes, self.head.fence.adoptions);
             let outgoing = Outgoing { incarnation, adoptions, emit: emit.clone() };
-            state.put(Table::Outbox, &keys::seat_number(seat, number), &outgoing.to_row());
+            state.put_new(Table::Outbox, &keys::seat_number(seat, number), &outgoing.to_row());
         }
         for number in self.forwarded.0 + 1..=self.forwarded.1 {
             state.delete(Table::Outbox, &keys::seat_number(seat, number));

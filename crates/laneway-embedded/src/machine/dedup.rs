@@ -249,9 +249,10 @@ fn drop_row<S: State>(state: &mut S, row: &[u8], until: Timestamp) {
     state.delete(Table::DedupOrder, &keys::dedup_order(until, row));
 }
 
+/// Writes a row that is not there, or not any more.
 fn put_row<S: State>(state: &mut S, row: &[u8], remembered: &Remembered) {
-    state.put(Table::Dedup, row, &remembered.to_row());
-    state.put(Table::DedupOrder, &keys::dedup_order(remembered.until, row), &[]);
+    state.put_new(Table::Dedup, row, &remembered.to_row());
+    state.put_new(Table::DedupOrder, &keys::dedup_order(remembered.until, row), &[]);
 }
 
 fn count<S: View>(state: &S, shard: Shard) -> Result<u64> {

@@ -21,7 +21,7 @@ pub(crate) fn request<S: State>(state: &mut S, now: Now, request: Request) -> Re
     let number = stored.head.request_no + 1;
     let head = SeatHead { request_no: number, ..stored.head.clone() };
     let filed = Filed { token: request.token, op: request.op };
-    state.put(Table::Request, &keys::seat_number(seat, number), &filed.to_row());
+    state.put_new(Table::Request, &keys::seat_number(seat, number), &filed.to_row());
     state.put(Table::RequestToken, &token_row, &Token { number, until: None, answer: Bytes::new() }.to_row());
     state.advance_seat(seat, head, &Passed::default());
     Ok(Accepted { number, repeated: false })

@@ -37,8 +37,8 @@ pub(super) fn until(age: i128) -> Duration {
 
 /// Enters a draft.
 pub(super) fn enter<S: State>(state: &mut S, shard: Shard, ticket: u64, waiting: &Waiting) {
-    state.put(Table::Schedule, &keys::shard_number(shard, ticket), &waiting.to_row());
-    state.put(Table::ScheduleDue, &keys::schedule_due(shard, waiting.due, ticket), &[]);
+    state.put_new(Table::Schedule, &keys::shard_number(shard, ticket), &waiting.to_row());
+    state.put_new(Table::ScheduleDue, &keys::schedule_due(shard, waiting.due, ticket), &[]);
 }
 
 /// Takes a draft out.

@@ -267,6 +267,10 @@ pub(crate) trait State: View {
 
     /// Writes a row.
     fn put(&mut self, table: Table, key: &[u8], value: &[u8]);
+    /// Writes a row that is not there. One that goes again soon costs less so.
+    fn put_new(&mut self, table: Table, key: &[u8], value: &[u8]) {
+        self.put(table, key, value);
+    }
     /// Removes a row, if it is there.
     fn delete(&mut self, table: Table, key: &[u8]);
     /// Drops all rows that begin with this prefix. Nobody reads them again: ids and lives are never reused.

@@ -303,7 +303,7 @@ impl Frozen {
         CheckpointWrite {
             resident: self.resident,
             tails,
-            rows: self.rows.rows.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+            rows: self.rows.rows.iter().map(|(key, slot)| (key.clone(), slot.value.clone())).collect(),
             forgotten_rows: self.rows.forgotten.clone(),
             forgotten_tails: self.forgotten_tails,
         }

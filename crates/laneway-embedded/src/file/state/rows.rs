@@ -3,6 +3,9 @@
 //! `dirty` holds changes since the last checkpoint began, `frozen` those that a running checkpoint is writing,
 //! and below them lies the index as of the last finished one. A removal is kept as `None` until it is written.
 //!
+//! A row that comes and goes between two checkpoints needs no trace: whoever writes one that is not there says so
+//! ([`Rows::put_new`]), and its removal then takes it out of `dirty` again.
+//!
 //! Tables that are used as queues are read at the front again and again, over all that was removed there. Such stretches
 //! without a living row are remembered and passed over at once (`empty_ranges`).
 
@@ -18,7 +21,16 @@ use super::empty_ranges::EmptyRanges;
 use super::fetched::{IndexReader, PageKey};
 use crate::file::index::{IndexTable, Snapshot, prefix_end};
 
-type Layer = BTreeMap<Vec<u8>, Option<Bytes>>;
+type Layer = BTreeMap<Vec<u8>, Slot>;
+
+/// What a layer says of a row.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    /// `None`: it is removed.
+    pub(crate) value: Option<Bytes>,
+    /// No layer below has it.
+    is_new: bool,
+}
 
 /// Most rows of the index that a scan reads at a time.
 const PAGE_MAX: usize = 256;
@@ -58,18 +70,32 @@ impl Rows {
     }
 
     pub(crate) fn put(&mut self, key: &[u8], value: Bytes) {
+        self.set(key, Slot { value: Some(value), is_new: false });
+    }
+
+    /// Writes a row that is not there.
+    pub(crate) fn put_new(&mut self, key: &[u8], value: Bytes) {
+        debug_assert!(
+            matches!(self.get(key, &super::fetched::Directly), Ok(None) | Err(_)),
+            "a row that is there is called new"
+        );
+        self.set(key, Slot { value: Some(value), is_new: true });
+    }
+
+    fn set(&mut self, key: &[u8], set: Slot) {
         self.empty.get_mut().fill(key);
-        self.set(key, Some(value));
+        match self.dirty.rows.get_mut(key) {
+            // What lies below a slot does not change with what it says.
+            Some(slot) => slot.value = set.value,
+            None => drop(self.dirty.rows.insert(key.to_vec(), set)),
+        }
     }
 
     pub(crate) fn delete(&mut self, key: &[u8]) {
-        self.set(key, None);
-    }
-
-    fn set(&mut self, key: &[u8], value: Option<Bytes>) {
         match self.dirty.rows.get_mut(key) {
-            Some(slot) => *slot = value,
-            None => drop(self.dirty.rows.insert(key.to_vec(), value)),
+            Some(Slot { is_new: true, .. }) => drop(self.dirty.rows.remove(key)),
+            Some(slot) => slot.value = None,
+            None => drop(self.dirty.rows.insert(key.to_vec(), Slot { value: None, is_new: false })),
         }
     }
 
@@ -86,7 +112,7 @@ impl Rows {
     pub(super) fn get(&self, key: &[u8], reader: &impl IndexReader) -> Result<Option<Bytes>> {
         for layer in [&self.dirty.rows, &self.frozen.rows] {
             if let Some(found) = layer.get(key) {
-                return Ok(found.clone());
+                return Ok(found.value.clone());
             }
         }
         self.index.as_ref().map_or(Ok(None), |index| reader.value(index, IndexTable::Rows, key))
@@ -167,8 +193,8 @@ impl Rows {
 
 /// All layers side by side.
 struct Merge<'a, R> {
-    dirty: std::iter::Peekable<std::collections::btree_map::Range<'a, Vec<u8>, Option<Bytes>>>,
-    frozen: std::iter::Peekable<std::collections::btree_map::Range<'a, Vec<u8>, Option<Bytes>>>,
+    dirty: std::iter::Peekable<std::collections::btree_map::Range<'a, Vec<u8>, Slot>>,
+    frozen: std::iter::Peekable<std::collections::btree_map::Range<'a, Vec<u8>, Slot>>,
     index: IndexRows<'a, R>,
 }
 
@@ -214,7 +240,7 @@ impl<'a, R: IndexReader> Merge<'a, R> {
         }
         for layer in [&mut self.frozen, &mut self.dirty] {
             if let Some((_, changed)) = layer.next_if(|(found, _)| found[..] == key[..]) {
-                value.clone_from(changed);
+                value.clone_from(&changed.value);
             }
         }
         Ok(Some((key, value)))
@@ -280,25 +306,52 @@ mod tests {
             assert_eq!(first(&rows).as_deref(), Some(&key(number)[..]));
             rows.delete(&key(number));
             let start = rows.empty.lock().end_of(&[0]).unwrap_or_else(|| vec![0]);
-            let passed = rows.dirty.rows.range(start..).take_while(|(_, value)| value.is_none()).count();
+            let passed = rows.dirty.rows.range(start..).take_while(|(_, slot)| slot.value.is_none()).count();
             assert!(passed <= REMOVED_MIN + 1, "{passed} removed rows are passed over again");
         }
         assert_eq!(first(&rows), None);
     }
 
+    #[test]
+    fn rows_that_come_and_go_between_checkpoints_leave_no_trace() {
+        let mut rows = Rows::default();
+        rows.put_new(b"short", Bytes::new());
+        rows.put(b"long", Bytes::new());
+        rows.delete(b"short");
+        rows.delete(b"long");
+        assert_eq!(rows.dirty.rows.keys().collect::<Vec<_>>(), [b"long"]);
+        // One that a checkpoint has taken is removed from the index by the next.
+        rows.put_new(b"taken", Bytes::new());
+        rows.freeze();
+        rows.delete(b"taken");
+        assert!(rows.dirty.rows[&b"taken"[..]].value.is_none());
+        // It is not there now, so it may come and go again, and stays removed.
+        rows.freeze();
+        rows.put_new(b"taken", Bytes::from_static(b"again"));
+        rows.delete(b"taken");
+        assert_eq!(rows.get(b"taken", &Directly).unwrap(), None);
+        assert!(rows.dirty.rows.is_empty());
+    }
+
     proptest! {
         #[test]
         fn scans_answer_what_a_plain_map_does(
-            steps in proptest::collection::vec((0u8..3, 0u8..60, 0u8..8), 1..400),
+            steps in proptest::collection::vec((0u8..4, 0u8..60, 0u8..8), 1..400),
         ) {
             let (mut rows, mut plain) = (Rows::default(), BTreeMap::new());
             for (step, number, limit) in steps {
                 let key = [number / 20, number];
                 match step {
                     0 => {
-                        rows.put(&key, Bytes::copy_from_slice(&[number]));
-                        plain.insert(key, number);
+                        let value = Bytes::copy_from_slice(&[number]);
+                        if plain.insert(key, number).is_none() {
+                            rows.put_new(&key, value);
+                        } else {
+                            rows.put(&key, value);
+                        }
                     }
+                    // A checkpoint begins; what it writes is read from the frozen layer until it ends.
+                    3 if rows.frozen.rows.is_empty() => drop(rows.freeze()),
                     1 => {
                         // Whole stretches go, as from a queue.
                         for gone in 0..number {

@@ -82,6 +82,20 @@ impl FileState {
         }
     }
 
+    /// Adds a row to the open group.
+    fn log_row(&mut self, table: Table, key: &[u8], value: &[u8]) {
+        if table == Table::Store {
+            self.note_kept(key, value);
+        }
+        if table == Table::Schedule
+            && let Some(shard) = parse_shard(key)
+            && self.scheduled.insert(shard)
+        {
+            self.group.reshaped.push(shard);
+        }
+        self.group.records.put(self.group.frame.body_mut(), table, key, value);
+    }
+
     fn note_kept(&mut self, key: &[u8], row: &[u8]) {
         if let Some((single, shard)) = key.split_first()
             && *single == Single::Kept as u8
@@ -498,17 +512,13 @@ impl State for FileState {
     }
 
     fn put(&mut self, table: Table, key: &[u8], value: &[u8]) {
-        if table == Table::Store {
-            self.note_kept(key, value);
-        }
-        if table == Table::Schedule
-            && let Some(shard) = parse_shard(key)
-            && self.scheduled.insert(shard)
-        {
-            self.group.reshaped.push(shard);
-        }
-        self.group.records.put(self.group.frame.body_mut(), table, key, value);
+        self.log_row(table, key, value);
         self.rows.put(&row_key(table, key), Bytes::copy_from_slice(value));
+    }
+
+    fn put_new(&mut self, table: Table, key: &[u8], value: &[u8]) {
+        self.log_row(table, key, value);
+        self.rows.put_new(&row_key(table, key), Bytes::copy_from_slice(value));
     }
 
     fn delete(&mut self, table: Table, key: &[u8]) {
