@@ -15,6 +15,7 @@ use laneway_core::{
 use super::codec::keys::{self, Single};
 use super::codec::{Numbered, Remembered, ScheduledJob, Seen, Stored, Token, Value, load};
 use super::job_ends::{is_alive, life};
+use super::state::look_at_all;
 use super::{Now, StoredEnd, Table, View, gate};
 
 /// Clocks and counters.
@@ -156,8 +157,8 @@ pub(super) fn ends<S: View>(
         let found = state.job_ends(shard, after, (limit.min(PAGE_MAX) - ends.len()).min(PIECE))?;
         let Some(last) = found.last() else { break };
         after = last.end.id;
-        for mut stored in found {
-            let keep_until = life(state, shard, &stored)?;
+        let found = look_at_all(found, |stored| Ok((life(state, shard, &stored)?, stored)))?;
+        for (keep_until, mut stored) in found {
             if !is_alive(now, keep_until) {
                 if stored.end.id <= trimmed {
                     continue;

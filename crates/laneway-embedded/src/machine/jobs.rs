@@ -14,6 +14,7 @@ use super::job_ends::{alive_until, has_own_life, is_alive, result, set_life};
 use super::lanes::{record, sided};
 use super::promote::never_joined;
 use super::schedule::{self, Place};
+use super::state::look_at_all;
 use super::{Now, State, StoredEnd, Table, View, expiry, gate, ids};
 
 /// Reads jobs or changes how long their ends live. Also answers which jobs ended.
@@ -42,11 +43,10 @@ pub(crate) fn get<S: View>(
     results: bool,
 ) -> Result<Vec<JobView>> {
     Refusal::check_max("jobs", numbers.len(), PAGE_MAX)?;
-    let views = numbers.iter().map(|number| {
+    look_at_all(numbers, |number| {
         let state = find(state, now, shard, *number)?.view(state, shard, results)?;
         Ok(JobView { number: *number, state })
-    });
-    views.collect()
+    })
 }
 
 /// What an end says that can be read now and whose life nobody has changed.

@@ -8,6 +8,7 @@ use super::codec::keys::{self, ClockKind};
 use super::codec::{Stored, load};
 use super::read::state_of;
 use super::schedule::age;
+use super::state::look_at_all;
 use super::{Now, SeatHead, Table, View, gate};
 
 /// Reads lane records of a seat.
@@ -22,8 +23,8 @@ pub(crate) fn lanes<S: View>(state: &S, now: Now, lanes: &Lanes) -> Result<Vec<L
     match &lanes.select {
         LaneSelect::Names(names) => {
             Refusal::check_max("lanes", names.len(), PAGE_MAX)?;
-            let views = names.iter().map(|lane| reader.named(lane));
-            views.filter_map(Result::transpose).collect()
+            let views = look_at_all(names, |lane| reader.named(lane))?;
+            Ok(views.into_iter().flatten().collect())
         }
         LaneSelect::Due { within, limit } => {
             let ahead = i128::try_from(within.as_micros()).unwrap_or(i128::MAX);
@@ -65,7 +66,7 @@ impl<S: View> Reader<'_, S> {
         }
         found.sort();
         found.truncate(limit);
-        found.iter().map(|(_, lane)| self.indexed(lane)).collect()
+        look_at_all(found, |(_, lane)| self.indexed(&lane))
     }
 
     fn blocked(
@@ -78,12 +79,12 @@ impl<S: View> Reader<'_, S> {
         let Some(kind) = kind else {
             let after = after.map(|lane| keys::lane(seat, life, lane));
             let rows = self.state.scan(Table::Lane, &keys::life(seat, life), after.as_deref(), limit)?;
-            return rows.into_iter().map(|(_, row)| self.view(LaneRecord::from_row(row)?)).collect();
+            return look_at_all(rows, |(_, row)| self.view(LaneRecord::from_row(row)?));
         };
         let after = after.map(|lane| keys::lane_block(seat, life, kind, lane));
         let prefix = keys::lane_kind(seat, life, kind);
         let rows = self.state.scan(Table::LaneBlock, &prefix, after.as_deref(), limit)?;
-        rows.iter().map(|(key, _)| self.indexed(&keys::lane_block_of(key)?)).collect()
+        look_at_all(rows, |(key, _)| self.indexed(&keys::lane_block_of(&key)?))
     }
 
     /// A lane that an index names, so it has a record.
@@ -96,11 +97,11 @@ impl<S: View> Reader<'_, S> {
 
     fn view(&self, record: LaneRecord) -> Result<LaneView> {
         let state = match &record.lane {
-            LaneName::Key(key) if self.states => state_of(self.state, self.seat, self.head.states_life, key)?,
-            LaneName::Key(_) | LaneName::Event(_) => None,
+            LaneName::Key(key) if self.states => state_of(self.state, self.seat, self.head.states_life, key),
+            LaneName::Key(_) | LaneName::Event(_) => Ok(None),
         };
-        let siding = siding(self.state, self.seat, self.head.incarnation, &record.lane, self.siding)?;
-        Ok(LaneView { record, state, siding })
+        let siding = siding(self.state, self.seat, self.head.incarnation, &record.lane, self.siding);
+        Ok(LaneView { record, state: state?, siding: siding? })
     }
 }
 

@@ -13,6 +13,7 @@ use super::dedup::evicted_ever;
 use super::job_ends::alive_until;
 use super::read::versioned;
 use super::seize::progress;
+use super::state::look_at_all;
 use super::{Now, Table, Tail, View, export, gate};
 
 /// Reads one list.
@@ -80,11 +81,10 @@ fn lane<S: View>(state: &S, shard: Shard, key: &Key) -> Result<Option<TailView>>
 
 fn tails<S: View>(state: &S, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<LaneTail>> {
     gate::shard(state, shard)?;
-    let tails = state.tails(shard, after, limit.min(PAGE_MAX))?.into_iter().map(|(key, tail)| {
+    look_at_all(state.tails(shard, after, limit.min(PAGE_MAX))?, |(key, tail)| {
         let tail = tail_view(state, shard, &key, tail)?;
         Ok(LaneTail { key, tail })
-    });
-    tails.collect()
+    })
 }
 
 fn tail_view<S: View>(state: &S, shard: Shard, key: &Key, tail: Tail) -> Result<TailView> {
@@ -153,12 +153,11 @@ fn ended<S: View>(state: &S, now: Now, shard: Shard, after: EventId, limit: usiz
         let page = state.job_ends(shard, after, limit)?;
         let Some(last) = page.last() else { break };
         after = last.end.id;
-        for end in page {
-            if ends.len() < limit && alive_until(state, now, shard, &end)?.is_some() {
-                ends.push(end.end);
-            }
-        }
+        let readable =
+            look_at_all(page, |end| Ok(alive_until(state, now, shard, &end)?.is_some().then_some(end.end)))?;
+        ends.extend(readable.into_iter().flatten());
     }
+    ends.truncate(limit);
     Ok(ends)
 }
 

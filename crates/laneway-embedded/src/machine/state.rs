@@ -16,6 +16,26 @@ use laneway_core::{
     ShardInfo, Steady, StreamId, StreamInfo, Timestamp, Window, limits,
 };
 
+/// Looks at every item, also after one has failed: whatever a store has to read from files for them is then asked for in
+/// one go, and not item by item.
+///
+/// # Errors
+/// The first failure.
+pub(super) fn look_at_all<I, T>(
+    items: impl IntoIterator<Item = I>,
+    mut look: impl FnMut(I) -> Result<T>,
+) -> Result<Vec<T>> {
+    let mut found = Ok(Vec::new());
+    for item in items {
+        match (look(item), &mut found) {
+            (Ok(view), Ok(views)) => views.push(view),
+            (Err(error), Ok(_)) => found = Err(error),
+            (_, Err(_)) => {}
+        }
+    }
+    found
+}
+
 /// The store's clocks at the moment of a call. See `docs/design/time.md`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Now {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::executor::block_on;
-use laneway_core::store::{Define, Entry, Read, ReadFrom, Trim};
-use laneway_core::{EventId, Store, StoreError, StreamInfo, StreamSettings};
+use laneway_core::store::{Define, Entry, Query, Read, ReadFrom, Rows, Trim};
+use laneway_core::{EventId, Key, Store, StoreError, StreamInfo, StreamSettings};
 
-use super::harness::{append, events, open, open_with, options, shard, stream};
+use super::harness::{append, append_of, events, open, open_with, options, shard, stream};
 use crate::file::FileStore;
 use crate::file::disk::simulated::{Call, SimulatedDisk, WatchedDisk};
 use crate::file::read::read_plain;
@@ -109,4 +109,24 @@ fn read_overtaken_by_a_trim_says_so() {
 #[test]
 fn list_of_events_overtaken_by_a_trim_goes_on_behind_it() {
     overtaken(|store, stream| Ok(events(store, stream).into_iter().map(|event| event.id).collect()));
+}
+
+#[test]
+fn list_that_needs_much_from_the_index_is_looked_at_a_few_times_only() {
+    const LANES: usize = 200;
+    let store = open(&SimulatedDisk::new());
+    let stream = stream(&store, "first");
+    let mut append = append_of(&store, &stream, LANES, 10);
+    for (number, draft) in append.drafts.iter_mut().enumerate() {
+        draft.key = Some(Key::new(format!("lane-{number}")).unwrap());
+    }
+    block_on(store.append(append)).unwrap();
+    store.checkpoint().unwrap();
+    let (looks, tails) = (std::cell::Cell::new(0), Query::Tails(shard(&stream), None, LANES));
+    let list = block_on(store.shared().observe(|seen, now| {
+        looks.set(looks.get() + 1);
+        crate::machine::query::query(seen, now, &tails)
+    }));
+    assert!(matches!(list.unwrap(), Rows::Tails(tails) if tails.len() == LANES));
+    assert!(looks.get() <= 3, "{} looks: one for each of {LANES} lanes", looks.get());
 }
