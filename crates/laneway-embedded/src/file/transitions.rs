@@ -1,6 +1,7 @@
 //! The store seam over a folder: each transition is a call in the open group or a look at the state.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use laneway_core::store::{
@@ -20,8 +21,7 @@ use super::{cost, counts, held, marks, read};
 use crate::machine::promote::Bounds;
 use crate::machine::{self, View};
 
-/// What one promotion moves at most, so that others do not wait long for the lock; what is due beyond it is moved by
-/// the next.
+/// What a promotion moves in one piece at most, so that others do not wait long for the lock.
 const PROMOTE: Bounds = Bounds { drafts: 128, bytes: 512 << 10 };
 
 impl FileStore {
@@ -121,12 +121,18 @@ impl Store for FileStore {
     }
 
     async fn promote(&self, promote: Promote) -> Result<Promoted> {
-        let work = move |state: &mut FileState, now| {
-            let (promoted, ended) = machine::promote::promote(state, now, promote, PROMOTE)?;
+        let mut all = Promoted { moved: 0, next: None };
+        let piece = |state: &mut FileState, now: machine::Now| {
+            let limit = promote.limit - all.moved;
+            let (promoted, ended) =
+                machine::promote::promote(state, now, Promote { limit, ..promote }, PROMOTE)?;
             state.announce(ended.into_iter().map(Topic::Job));
-            Ok(promoted)
+            let is_full = promoted.moved > 0 && promoted.next == Some(Duration::ZERO);
+            all = Promoted { moved: all.moved + promoted.moved, next: promoted.next };
+            Ok(is_full && all.moved < promote.limit)
         };
-        self.shared().call(cost::promote(), work).await
+        self.shared().call_in_pieces(cost::promote(), piece).await?;
+        Ok(all)
     }
 
     async fn read(&self, read: Read) -> Result<Page> {

@@ -71,6 +71,31 @@ impl Shared {
         }
     }
 
+    /// Applies a call in pieces, as long as one says that there is more. They become durable together or not at all; between
+    /// two of them others have their turn. What is left when their group is being written is left for another call.
+    pub(crate) async fn call_in_pieces<F>(&self, cost: Cost, piece: F) -> Result<()>
+    where
+        F: FnMut(&mut FileState, Now) -> Result<bool>,
+    {
+        let mut turn = Turn::new(self, cost, Fetched::default(), piece);
+        let (answer, done) = loop {
+            match turn.attempt() {
+                Attempt::Refused(error) => return Err(error),
+                Attempt::Wait(groups) => self.durable_beyond(groups).await,
+                Attempt::Missed(fetched, missed) => turn.fetched = self.fetch(*fetched, missed).await?,
+                Attempt::Applied { answer, done, group } => {
+                    turn.within = Some(group);
+                    break (answer, done);
+                }
+            }
+        };
+        let mut more = matches!(answer, Ok(true));
+        while more {
+            more = matches!(turn.attempt(), Attempt::Applied { answer: Ok(true), .. });
+        }
+        settle(answer.map(drop), done.wait().await)
+    }
+
     /// As [`Shared::call`], on a thread that may wait.
     pub(crate) fn call_blocking<T, F>(&self, cost: Cost, work: F) -> Result<T>
     where
@@ -127,11 +152,13 @@ struct Turn<'a, F> {
     work: F,
     /// Others let this call go first.
     announced: bool,
+    /// It may be applied in this group only.
+    within: Option<u64>,
 }
 
 impl<'a, F> Turn<'a, F> {
     fn new(shared: &'a Shared, cost: Cost, fetched: Fetched, work: F) -> Self {
-        Self { shared, cost, fetched, work, announced: false }
+        Self { shared, cost, fetched, work, announced: false, within: None }
     }
 
     fn attempt<T>(&mut self) -> Attempt<T>
@@ -148,6 +175,9 @@ impl<'a, F> Turn<'a, F> {
             Ok(entered) => entered,
             Err(reason) => return Attempt::Refused(StoreError::Down { reason: reason.to_string() }),
         };
+        if self.within.is_some_and(|group| !state.is_open(group)) {
+            return Attempt::Refused(StoreError::Down { reason: "its group is being written".to_owned() });
+        }
         if let Some(groups) = self.must_wait(&state, limit) {
             return Attempt::Wait(groups);
         }

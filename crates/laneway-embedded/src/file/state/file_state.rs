@@ -206,6 +206,11 @@ impl FileState {
         self.group.now = now;
     }
 
+    /// Whether this group still takes calls.
+    pub(crate) fn is_open(&self, group: u64) -> bool {
+        self.group.number == group && group > self.taken
+    }
+
     /// Bytes in the open group so far.
     pub(crate) fn open_bytes(&self) -> usize {
         self.group.frame.body_len()
