@@ -24,11 +24,14 @@ pub trait Disk: Send + Sync + Debug {
     /// The names of all files in a folder, in no particular order.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
-    /// Gives a file another name, replacing what had that name.
+    /// Gives a file another name, replacing the file of that name; or a folder, if that name is free or an empty folder.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a name. Open handles of the file stay usable.
     fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes an empty folder.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
 
     /// Makes all earlier changes of names in the folder durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;

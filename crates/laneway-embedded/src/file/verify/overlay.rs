@@ -74,6 +74,10 @@ impl Disk for Overlay {
         Err(self.unsupported("remove", path))
     }
 
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        Err(self.unsupported("remove", path))
+    }
+
     fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
         Ok(())
     }
@@ -122,6 +126,10 @@ impl Disk for ReadOnly {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        Self::refuse(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
         Self::refuse(path)
     }
 

@@ -20,7 +20,7 @@ pub enum Call {
     Open,
     /// `rename`, with the old name
     Rename,
-    /// `remove`
+    /// `remove` or `remove_dir`
     Remove,
     /// `sync_dir`
     SyncDir,
@@ -100,6 +100,11 @@ impl Disk for WatchedDisk {
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.ask(Call::Remove, path)?;
         self.inner.remove(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.ask(Call::Remove, path)?;
+        self.inner.remove_dir(path)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
