@@ -69,6 +69,16 @@ impl FileStore {
         }
     }
 
+    /// How many bytes a backup made now would have, roughly: what is appended until its end is not counted.
+    pub fn backup_bytes(&self) -> Result<u64> {
+        let shared = self.shared();
+        let index = shared.dir.join("index.redb");
+        let index = shared.disk.size(&index).map_err(|error| failed("read", &index, &error))?;
+        let segments = shared.log.segments();
+        let kept = segments.iter().filter(|segment| !segment.released);
+        Ok(index + kept.map(|segment| segment.end).sum::<u64>())
+    }
+
     fn copy_to(&self, to: &Path, check: &dyn Fn() -> Result<()>) -> Result<Backup> {
         let shared = self.shared();
         super::open::create_dir(shared.disk.as_ref(), to)?;

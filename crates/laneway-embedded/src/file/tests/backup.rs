@@ -134,7 +134,9 @@ fn stopped_backup_leaves_nothing() {
 fn backup_refuses_a_folder_with_files() {
     let disk = SimulatedDisk::new();
     let (store, ..) = filled(&disk);
-    store.backup(COPY).unwrap();
+    let expected = store.backup_bytes().unwrap();
+    let bytes = store.backup(COPY).unwrap().bytes;
+    assert!(bytes.abs_diff(expected) < 1 << 20, "{bytes} bytes were copied, {expected} expected");
     let before = disk.contents();
     let error = store.backup(COPY).unwrap_err().to_string();
     assert!(error.contains("/copy is not empty: it has index.redb"), "{error}");
