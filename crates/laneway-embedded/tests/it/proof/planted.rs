@@ -14,7 +14,7 @@ use super::print;
 
 /// What is wrong with the syncs of a disk.
 #[derive(Clone, Copy, Debug)]
-enum Bug {
+pub(super) enum Bug {
     /// A sync claims success without being made.
     AckBeforeSync,
     /// A sync that failed is made again, and that answer counts.
@@ -100,7 +100,7 @@ impl DiskFile for Buggy<dyn DiskFile> {
     }
 }
 
-fn buggy(bug: Bug, disk: SimulatedDisk) -> Arc<dyn Disk> {
+pub(super) fn buggy(bug: Bug, disk: SimulatedDisk) -> Arc<dyn Disk> {
     Arc::new(Buggy { bug, inner: Arc::new(disk) as Arc<dyn Disk> })
 }
 
