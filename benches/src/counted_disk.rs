@@ -119,6 +119,10 @@ impl Disk for CountedDisk {
     fn size(&self, path: &Path) -> io::Result<u64> {
         RealDisk.size(path)
     }
+
+    fn free(&self, dir: &Path) -> io::Result<Option<u64>> {
+        RealDisk.free(dir)
+    }
 }
 
 #[derive(Debug)]

@@ -41,6 +41,9 @@ pub trait Disk: Send + Sync + Debug {
 
     /// The length of a file in bytes.
     fn size(&self, path: &Path) -> io::Result<u64>;
+
+    /// The bytes that are free for files in a folder; none if the disk cannot tell. Others may take them at any time.
+    fn free(&self, dir: &Path) -> io::Result<Option<u64>>;
 }
 
 /// An open file, usable from several threads at once.

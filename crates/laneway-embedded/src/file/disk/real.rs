@@ -64,6 +64,11 @@ impl Disk for RealDisk {
     fn size(&self, path: &Path) -> io::Result<u64> {
         Ok(std::fs::metadata(path)?.len())
     }
+
+    fn free(&self, dir: &Path) -> io::Result<Option<u64>> {
+        let found = rustix::fs::statvfs(dir)?;
+        Ok(Some(found.f_bavail.saturating_mul(found.f_frsize)))
+    }
 }
 
 #[derive(Debug)]

@@ -92,6 +92,10 @@ impl Disk for Overlay {
             None => self.below.size(path),
         }
     }
+
+    fn free(&self, dir: &Path) -> io::Result<Option<u64>> {
+        self.below.free(dir)
+    }
 }
 
 /// The machine's files, opened for reading only.
@@ -143,6 +147,10 @@ impl Disk for ReadOnly {
 
     fn size(&self, path: &Path) -> io::Result<u64> {
         RealDisk.size(path)
+    }
+
+    fn free(&self, dir: &Path) -> io::Result<Option<u64>> {
+        RealDisk.free(dir)
     }
 }
 

@@ -73,6 +73,10 @@ impl Disk for Buggy<dyn Disk> {
     fn size(&self, path: &Path) -> io::Result<u64> {
         self.inner.size(path)
     }
+
+    fn free(&self, dir: &Path) -> io::Result<Option<u64>> {
+        self.inner.free(dir)
+    }
 }
 
 impl DiskFile for Buggy<dyn DiskFile> {

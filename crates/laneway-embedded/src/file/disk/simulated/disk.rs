@@ -325,6 +325,11 @@ impl Disk for SimulatedDisk {
         let id = state.find(path)?;
         Ok(state.media(id).len() as u64)
     }
+
+    fn free(&self, _dir: &Path) -> io::Result<Option<u64>> {
+        let state = self.state.lock();
+        Ok(state.capacity.map(|_| state.room() as u64))
+    }
 }
 
 #[derive(Debug)]

@@ -26,6 +26,8 @@ pub enum Call {
     SyncDir,
     /// `size`
     Size,
+    /// `free`
+    Free,
     /// `read_at`
     Read,
     /// `write_at`
@@ -119,6 +121,11 @@ impl Disk for WatchedDisk {
     fn size(&self, path: &Path) -> io::Result<u64> {
         self.ask(Call::Size, path)?;
         self.inner.size(path)
+    }
+
+    fn free(&self, dir: &Path) -> io::Result<Option<u64>> {
+        self.ask(Call::Free, dir)?;
+        self.inner.free(dir)
     }
 }
 
