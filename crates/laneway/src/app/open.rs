@@ -59,6 +59,7 @@ pub(super) struct Opened {
     pub(super) files: Option<laneway_embedded::FileStore>,
 }
 
+#[cfg(any(feature = "embedded", feature = "redis"))]
 impl Opened {
     fn new(stores: Stores) -> Self {
         Self {
