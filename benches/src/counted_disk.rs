@@ -104,6 +104,10 @@ impl Disk for CountedDisk {
         RealDisk.remove(path)
     }
 
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        RealDisk.remove_dir(path)
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         RealDisk.sync_dir(dir)
     }
@@ -114,6 +118,10 @@ impl Disk for CountedDisk {
 
     fn size(&self, path: &Path) -> io::Result<u64> {
         RealDisk.size(path)
+    }
+
+    fn free(&self, dir: &Path) -> io::Result<Option<u64>> {
+        RealDisk.free(dir)
     }
 }
 

@@ -9,6 +9,7 @@ mod jobs;
 mod lanes;
 mod processors;
 mod schedules;
+mod store;
 mod streams;
 
 use std::time::Duration;

@@ -1,11 +1,13 @@
 //! This process as the HTTP side sees it: the app, its desks, and whether it is about to end.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use laneway::engine::handler::Desk;
 use laneway::engine::{DefineError, Engine, Registration};
+use laneway::files::FileStore;
 use laneway::{Laneway, Steady, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -62,6 +64,10 @@ pub(crate) struct Node {
     changing: Arc<Semaphore>,
     /// Where endpoints that are named over the API may be; nothing if there can be none.
     webhooks: Option<Arc<Rules>>,
+    /// Folder for backups that are asked for over the API.
+    backup_dir: Option<Arc<Path>>,
+    /// Its permit belongs to the backup that is being made.
+    backing_up: Arc<Semaphore>,
 }
 
 /// Who this process is, from its start to its end.
@@ -92,6 +98,7 @@ impl Node {
         app: Laneway,
         duties: Duties,
         webhooks: Option<Arc<Rules>>,
+        backup_dir: Option<PathBuf>,
     ) -> (Self, watch::Sender<Ending>) {
         let (end, ending) = watch::channel(Ending::Not);
         let token = format!("{:032x}", app.engine().env().token().0);
@@ -107,6 +114,8 @@ impl Node {
                 duties: Arc::new(duties),
                 changing,
                 webhooks,
+                backup_dir: backup_dir.map(Arc::from),
+                backing_up: Arc::new(Semaphore::new(1)),
             },
             end,
         )
@@ -120,6 +129,21 @@ impl Node {
     /// Where endpoints that are named over the API may be; nothing if there can be none.
     pub(crate) fn webhooks(&self) -> Option<&Arc<Rules>> {
         self.webhooks.as_ref()
+    }
+
+    /// The store, if it is a folder on this machine.
+    pub(crate) fn files(&self) -> Option<&FileStore> {
+        self.app.files()
+    }
+
+    /// Folder for backups that are asked for over the API.
+    pub(crate) fn backup_dir(&self) -> Option<&Arc<Path>> {
+        self.backup_dir.as_ref()
+    }
+
+    /// The permit to make a backup; none while one is being made.
+    pub(crate) fn backing_up(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.backing_up).try_acquire_owned().ok()
     }
 
     /// What it does.

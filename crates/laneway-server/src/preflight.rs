@@ -21,6 +21,9 @@ pub(crate) fn check(settings: &Settings) -> Result<(), Faults> {
 }
 
 fn store(store: &Store) -> Option<String> {
+    if let Some(folder) = store.backup_dir.as_ref().filter(|folder| !folder.is_dir()) {
+        return Some(format!("store.backup_dir {folder:?}: must be an existing folder"));
+    }
     if store.is_single() {
         return None;
     }

@@ -1,6 +1,7 @@
 //! Serves an app over HTTP until it is asked to end.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,10 +31,11 @@ pub(crate) async fn serve(
     app: Laneway,
     duties: Duties,
     webhooks: Option<Arc<Rules>>,
+    backup_dir: Option<PathBuf>,
     end: impl Future<Output = ()>,
 ) {
     let engine = app.engine().clone();
-    let (node, ending) = Node::new(app, duties, webhooks);
+    let (node, ending) = Node::new(app, duties, webhooks, backup_dir);
     let (close, closed) = oneshot::channel::<()>();
     let served = door.serve(http::router(node, gate), async {
         // A sender that is gone means the same.

@@ -1,4 +1,4 @@
-//! The folder of a `file:` store while nobody works on it: check it, copy it away.
+//! The folder of a `file:` store: check it while nobody works on it, copy it away at any time.
 //!
 //! ```
 //! use laneway::files::{FileStore, verify};
@@ -7,7 +7,7 @@
 //! # let root = tempfile::tempdir()?;
 //! # let (folder, copy) = (root.path().join("data"), root.path().join("copy"));
 //! let store = FileStore::open(&folder)?;
-//! store.backup(&copy)?; // also while work goes on, by whoever has the store open
+//! store.backup(&copy)?; // also while work goes on; `Laneway::files` has the store of an app
 //! store.close()?;
 //! assert!(verify(&copy)?.is_clean());
 //! # Ok(()) }

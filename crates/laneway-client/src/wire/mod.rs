@@ -27,6 +27,7 @@ mod payload;
 mod problem;
 mod processor;
 mod schedule;
+mod store;
 mod stream;
 
 pub use claim::{
@@ -55,4 +56,5 @@ pub use processor::{
     Retry, Start, Stopped,
 };
 pub use schedule::{CatchUp, Overlap, Schedule, ScheduleRun, ScheduleSettings, Schedules};
+pub use store::{Backup, BackupRequest};
 pub use stream::{Mode, PartitionHead, Stream, StreamProcessor, StreamSettings, Streams};

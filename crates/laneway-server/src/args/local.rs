@@ -46,7 +46,7 @@ pub(crate) enum StoreVerb {
     Verify(StoreVerify),
     /// Copy everything of one store into another that is empty; nobody may work on either.
     Copy(StoreCopy),
-    /// Copy the folder of a closed store into an empty folder, as it is.
+    /// Make a backup of a running server's store, or of a closed store in files.
     Backup(StoreBackup),
 }
 
@@ -80,11 +80,14 @@ pub(crate) struct StoreCopy {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(allow_missing_positional = true)]
 pub(crate) struct StoreBackup {
-    /// The store, such as file:./laneway-data.
-    #[arg(value_name = "URL")]
-    pub(crate) store: String,
-    /// Folder to write; it must be empty or absent.
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// A closed store, such as file:./laneway-data [default: the store of the running server].
+    #[arg(value_name = "URL", conflicts_with_all = ["server", "token_file", "ca_file"])]
+    pub(crate) store: Option<String>,
+    /// Folder to write, empty or absent; for a running server the name of a new folder in its store.backup_dir.
     #[arg(value_name = "FOLDER")]
     pub(crate) to: PathBuf,
 }

@@ -58,7 +58,7 @@ pub(super) async fn run(settings: Dev, end: End) -> Result<(), CommandError> {
     resume(&engine, &duties, None).await?;
     engine.start_upkeep();
     say("ready");
-    serve(door, gate, app, duties, None, async {
+    serve(door, gate, app, duties, None, None, async {
         drop(end.await);
         say("stopping: what runs may finish; Ctrl-C again does not wait for it");
     })

@@ -47,10 +47,11 @@ pub(super) async fn run(settings: Settings, end: End) -> Result<(), CommandError
         }
         std::future::pending::<()>().await;
     };
+    let backup_dir = settings.store.backup_dir.clone();
     let reminded = listen::remind(door.exposure, http.consent());
     say(format_args!("ready {}://{}", door.scheme(), door.address()?));
     tokio::select! {
-        () = serve(door, gate, app, settings.node, webhooks, async { drop(end.await) }) => {}
+        () = serve(door, gate, app, settings.node, webhooks, backup_dir, async { drop(end.await) }) => {}
         () = reload.whenever_asked() => {}
         () = following => {}
         never = reminded => match never {},

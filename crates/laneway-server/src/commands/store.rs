@@ -1,18 +1,24 @@
-//! `laneway store …`: stores on this machine, without a server.
+//! `laneway store …`: stores on this machine, without a server; and a backup by a server.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use laneway::core::copying;
 use laneway::files::{self, Backup, FileStore, VerifyReport};
 use laneway::{Laneway, StoreOptions, without_user};
+use laneway_client::wire;
 
-use crate::args::{OutputArgs, StoreVerb};
+use crate::args::{OutputArgs, ServerArgs, StoreVerb};
+use crate::connection::connect;
 use crate::exit::{Exit, Fault};
 use crate::http::chain;
 use crate::output::{Progress, Writer, grouped};
 use crate::seam;
 use crate::settings::is_single;
 use crate::terminal::say;
+
+/// How long to wait for a server that makes a backup.
+const BACKUP_WITHIN: Duration = Duration::from_secs(24 * 3600);
 
 pub(super) async fn run(output: OutputArgs, verb: StoreVerb) -> Result<(), Fault> {
     let writer = Writer::new(output);
@@ -59,24 +65,47 @@ pub(super) async fn run(output: OutputArgs, verb: StoreVerb) -> Result<(), Fault
             writer.done(format_args!("{report}; {verified}; {schedules} schedules"), &answer, shown)
         }
         StoreVerb::Backup(args) => {
-            let folder = folder_of(&args.store)?;
-            check_there(&folder)?;
-            let to = args.to.clone();
-            let progress = Progress::of_steps(&format!("copying to {}", to.display()), writer.is_quiet());
-            let made = seam::blocking(move || backup(&folder, &to)).await.map_err(of_store)?;
+            let progress =
+                Progress::of_steps(&format!("copying to {}", args.to.display()), writer.is_quiet());
+            let made = match &args.store {
+                Some(url) => offline(url, args.to).await?,
+                None => online(&args.server, &args.to).await?,
+            };
             drop(progress);
-            let Backup { bytes, segments, .. } = made;
+            let wire::Backup { folder, bytes, segments, .. } = &made;
+            let (bytes, segments) = (grouped(*bytes), grouped(*segments));
             let sentence = format!(
-                "{} bytes in {} log segments are in {}; serve them with --store file:{}",
-                grouped(bytes),
-                grouped(segments as u64),
-                args.to.display(),
-                args.to.display()
+                "{bytes} bytes in {segments} log segments are in {folder}; serve them with --store file:{folder}"
             );
-            let answer = serde_json::json!({"bytes": bytes, "segments": segments, "folder": args.to});
-            writer.done(sentence, &answer, args.to.display())
+            let answer =
+                serde_json::json!({"bytes": made.bytes, "segments": made.segments, "folder": folder});
+            writer.done(sentence, &answer, folder)
         }
     }
+}
+
+/// Backs up a store that nobody works on.
+async fn offline(url: &str, to: PathBuf) -> Result<wire::Backup, Fault> {
+    let from = folder_of(url)?;
+    check_there(&from)?;
+    let folder = to.display().to_string();
+    let made = seam::blocking(move || backup(&from, &to)).await;
+    let Backup { bytes, segments, .. } = made.map_err(|error| {
+        let fault = of_store(error);
+        if fault.hint.is_some() {
+            fault.hint("its server makes the backup: laneway store backup NAME; or stop the server first")
+        } else {
+            fault
+        }
+    })?;
+    Ok(wire::Backup { name: folder.clone(), folder, bytes, segments: segments as u64 })
+}
+
+/// Has a running server back up its store.
+async fn online(server: &ServerArgs, name: &Path) -> Result<wire::Backup, Fault> {
+    let client = connect(server)?.with_timeout(BACKUP_WITHIN);
+    let name = name.to_str().ok_or_else(|| Fault::usage(format!("{} is not text", name.display())))?;
+    Ok(client.backup(name).await?)
 }
 
 fn backup(folder: &Path, to: &Path) -> laneway::core::Result<Backup> {

@@ -6,6 +6,7 @@
 
 mod answer;
 mod append_lines;
+mod backup;
 mod body;
 mod claims;
 mod cloud_events;

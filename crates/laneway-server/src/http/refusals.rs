@@ -97,6 +97,7 @@ const CALLS: &[(&str, &str, &[&[Code]])] = &[
     ("DELETE", "/v1/nodes/{node}/drain", &[&[NodeNotFound, NodeConflict, StoreFull]]),
     ("POST", "/v1/leases/break", &[&[NodeNotFound, LeaseNotFound, NodeConflict, StoreFull]]),
     ("POST", "/v1/schedules/{schedule}/run", &[APPEND, PLACE, &[ScheduleNotFound, StaleGeneration]]),
+    ("POST", "/v1/store/backup", &[&[BackupUnavailable, BackupExists, BackupRunning, BackupFailed, ShuttingDown]]),
     ("GET", "/readyz", &[&[ShuttingDown]]),
 ];
 

@@ -12,8 +12,8 @@ use super::code::Code;
 use super::error::Failure;
 use super::gate::{self, Gate};
 use super::{
-    claims, cluster, dead_letters, events, health, job, job_lists, jobs, lane_list, lane_wishes, lanes,
-    metrics, openapi, processors, refusals, schedules, streams, trace,
+    backup, claims, cluster, dead_letters, events, health, job, job_lists, jobs, lane_list, lane_wishes,
+    lanes, metrics, openapi, processors, refusals, schedules, streams, trace,
 };
 use crate::node::Node;
 
@@ -76,6 +76,7 @@ pub(super) fn calls() -> OpenApiRouter<Node> {
         .routes(routes!(cluster::leases))
         .routes(routes!(cluster::break_lease))
         .routes(routes!(cluster::tasks))
+        .routes(routes!(backup::backup))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(health::started))

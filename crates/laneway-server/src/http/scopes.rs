@@ -59,6 +59,7 @@ pub(super) const CHANGES: &[(&str, &str, Scope)] = &[
     ("POST", "/v1/nodes/{node}/drain", Scope::Admin),
     ("DELETE", "/v1/nodes/{node}/drain", Scope::Admin),
     ("POST", "/v1/leases/break", Scope::Admin),
+    ("POST", "/v1/store/backup", Scope::Admin),
     ("POST", "/v1/dead-letters/redrive", Scope::Admin),
     ("POST", "/v1/dead-letters/discard", Scope::Admin),
 ];

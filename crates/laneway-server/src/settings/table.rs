@@ -1,5 +1,7 @@
 //! All settings of `laneway serve` but the lists: one entry each.
 
+use std::path::PathBuf;
+
 use laneway::StoreOptions;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -50,6 +52,8 @@ pub(crate) struct Store {
     pub(crate) namespace: String,
     /// What a server is asked for; nothing but `clock_settle` for `file:` and `memory:`.
     pub(crate) shared: StoreOptions,
+    /// Folder for backups that are asked for over the API; without it there are none.
+    pub(crate) backup_dir: Option<PathBuf>,
 }
 
 impl Store {
@@ -85,7 +89,12 @@ impl Settings {
     /// Nothing yet: the defaults are in the table, and are read like everything else.
     pub(super) fn unread() -> Self {
         Self {
-            store: Store { url: String::new(), namespace: String::new(), shared: StoreOptions::default() },
+            store: Store {
+                url: String::new(),
+                namespace: String::new(),
+                shared: StoreOptions::default(),
+                backup_dir: None,
+            },
             http: Http::on(String::new()),
             node: Duties::all(),
             member: Member::default(),
@@ -158,6 +167,17 @@ pub(crate) const TABLE: &[Setting] = &[
             default: None,
             about: "How long the wall clock must agree with the steady clock, after a jump of more than a minute or a reboot, before dates follow it and data is deleted by its age; 10m when it is not set.",
             read: |to, value| put_some(&mut to.store.shared.clock_settle, length(value)),
+        },
+        flag: None,
+        shown: Shown::Whole,
+    },
+    Setting {
+        field: Field {
+            path: "store.backup_dir",
+            form: Form::Text("FOLDER"),
+            default: None,
+            about: "Existing folder for backups that are asked for over the API (`laneway store backup NAME`). Only for a `file:` store. When it is not set, such calls are refused.",
+            read: |to, value| put_some(&mut to.store.backup_dir, path(value)),
         },
         flag: None,
         shown: Shown::Whole,

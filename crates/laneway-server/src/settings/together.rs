@@ -16,6 +16,13 @@ pub(super) fn faults(settings: &Settings) -> Vec<String> {
              another application a folder of its own"
         ));
     }
+    if store.backup_dir.is_some() && !store.url.starts_with("file:") {
+        faults.push(
+            "store.backup_dir: only a file: store can be copied into a folder while it works, so it must not be set; a Redis \
+             server has backups of its own (docs/operating/backup.md)"
+                .to_owned(),
+        );
+    }
     let alone = StoreOptions { clock_settle: store.shared.clock_settle, ..StoreOptions::default() };
     if store.is_single() && store.shared != alone {
         faults.push(

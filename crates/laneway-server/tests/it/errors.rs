@@ -91,6 +91,8 @@ async fn every_code_is_documented_and_provoked() {
     // And in `cluster`, where there are several nodes, and in `redis`, where the store is another process.
     all.extend(["node_not_found", "lease_not_found", "claim_undecided"].map(str::to_owned));
     all.extend(["store_unavailable", "store_down"].map(str::to_owned));
+    // Provoked in `backup`, here and beside the call.
+    all.extend(["backup_unavailable", "backup_exists", "backup_running", "backup_failed"].map(str::to_owned));
     // And in the acceptance test `full_disk`.
     all.insert("store_full".to_owned());
     // Provoked in `access` and in `limits`.

@@ -192,13 +192,19 @@ async fn the_page_of_monitoring_works() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_of_backups_works_on_a_store_with_events() {
     let folder = tempfile::tempdir().unwrap();
+    let blocks = blocks(&page("operating/backup.md"));
+    let Some(Block::File { name, text }) = blocks.first() else {
+        panic!("the page begins with its settings")
+    };
+    std::fs::write(folder.path().join(name), text).unwrap();
+    std::fs::create_dir(folder.path().join("backups")).unwrap();
     let program = Program::serve_here(folder.path()).await;
     let send = "laneway stream create orders --partitions 2\nlaneway stream send orders --key ann 1 2";
-    paste(folder.path(), program.address(), &[send]);
-    program.stop().await;
-    let blocks = blocks(&page("operating/backup.md"));
     let commands: Vec<&str> = commands(&blocks).into_iter().map(|(text, _)| text).collect();
-    paste(folder.path(), "http://127.0.0.1:9", &commands);
+    let (online, offline) = commands.split_first().expect("the first asks the server");
+    paste(folder.path(), program.address(), &[send, online]);
+    program.stop().await;
+    paste(folder.path(), "http://127.0.0.1:9", offline);
     std::fs::write(folder.path().join("laneway.toml"), "[store]\nurl = \"file:./moved\"\n").unwrap();
     let moved = Program::serve_here(folder.path()).await;
     let told = paste(folder.path(), moved.address(), &["laneway lane get orders ann -o json"]);

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod access;
+mod backup;
 mod claims;
 mod cli;
 mod cloud_events;

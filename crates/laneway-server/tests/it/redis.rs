@@ -64,6 +64,10 @@ async fn a_server_on_redis_keeps_everything_and_says_how_safe_it_is() {
     program.stop().await;
     let program = serve(folder.path(), &url).await;
     assert_eq!(append(&program).await, json!({"durability": "buffered", "id": 2, "seq": 2}));
+    let backup = Some(json!({"name": "one"}).to_string());
+    let says = "copy its RDB file after BGSAVE";
+    let (client, post) = (program.client(), Method::POST);
+    refused(&client, post, "/v1/store/backup", &[], backup, "backup_unavailable", says).await;
     // Another application on the same server sees nothing of it.
     let mut other =
         Program::serve_as(folder.path(), &["--store", &url], &[("LANEWAY_STORE_NAMESPACE", "other")]).await;

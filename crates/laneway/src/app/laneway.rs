@@ -85,9 +85,13 @@ impl Laneway {
     /// The same with options, which are for stores that several processes share.
     pub async fn open_with(url: &str, options: &StoreOptions) -> Result<Self, OpenError> {
         let env = Env::system();
-        let stores = open(url, options, &env).await?;
+        let opened = open(url, options, &env).await?;
+        let stores = opened.stores;
         if !stores.store.about().capabilities.shared {
-            return Ok(Self::with_engine(Engine::new(stores, env)));
+            let shared = Shared::new(Engine::new(stores, env));
+            #[cfg(feature = "embedded")]
+            let shared = shared.with_files(opened.files);
+            return Ok(Self { shared: Arc::new(shared) });
         }
         let node = options.node.clone().unwrap_or_else(usual_node);
         let joined = Self::join(stores, node).await;
@@ -230,6 +234,26 @@ impl Laneway {
     /// What an operator can do with the lanes of a processor; see [`Operations`].
     pub fn operations(&self, processor: &str) -> Operations {
         Operations::new(self.engine().clone(), processor)
+    }
+
+    /// The folder of the store, to back it up while the app works; none if it was not opened by a `file:` URL.
+    ///
+    /// ```
+    /// use laneway::Laneway;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> laneway::Result<()> {
+    /// # let root = tempfile::tempdir()?;
+    /// # let (folder, copy) = (root.path().join("data"), root.path().join("copy"));
+    /// let app = Laneway::open(&format!("file:{}", folder.display())).await?;
+    /// if let Some(files) = app.files() {
+    ///     files.backup(&copy)?; // it reads and writes files: in a program with a runtime, on a thread that may wait
+    /// }
+    /// # assert!(copy.join("index.redb").exists());
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "embedded")]
+    pub fn files(&self) -> Option<&laneway_embedded::FileStore> {
+        self.shared.files.as_ref()
     }
 
     /// The engine underneath, which handles bytes.

@@ -51,8 +51,27 @@ const KNOWN: &str =
 const KNOWN: &str =
     "none (the feature `embedded` brings memory: and file:PATH, `redis` brings redis://HOST:PORT)";
 
+/// A store that was opened.
+pub(super) struct Opened {
+    pub(super) stores: Stores,
+    /// The same store, if it is a folder.
+    #[cfg(feature = "embedded")]
+    pub(super) files: Option<laneway_embedded::FileStore>,
+}
+
+#[cfg(any(feature = "embedded", feature = "redis"))]
+impl Opened {
+    fn new(stores: Stores) -> Self {
+        Self {
+            stores,
+            #[cfg(feature = "embedded")]
+            files: None,
+        }
+    }
+}
+
 /// Opens the store that a URL names.
-pub(super) async fn open(url: &str, options: &StoreOptions, env: &Env) -> Result<Stores, OpenError> {
+pub(super) async fn open(url: &str, options: &StoreOptions, env: &Env) -> Result<Opened, OpenError> {
     let wrong = |wrong: String| OpenError::Url { url: without_user(url), wrong };
     let Some((scheme, rest)) = url.split_once(':') else {
         return Err(wrong(format!("has no scheme, known are {KNOWN}")));
@@ -64,7 +83,7 @@ pub(super) async fn open(url: &str, options: &StoreOptions, env: &Env) -> Result
     }
     match scheme {
         #[cfg(feature = "embedded")]
-        "memory" if rest.is_empty() => Ok(memory(env, options.clock_settle)),
+        "memory" if rest.is_empty() => Ok(Opened::new(memory(env, options.clock_settle))),
         #[cfg(feature = "embedded")]
         "memory" => Err(wrong("memory: takes nothing behind it".to_owned())),
         #[cfg(feature = "embedded")]
@@ -77,10 +96,10 @@ pub(super) async fn open(url: &str, options: &StoreOptions, env: &Env) -> Result
             let clock = std::sync::Arc::new(laneway_core::SystemClock);
             let opened = move || laneway_embedded::FileStore::open_with(folder, file, clock);
             let opened = seam::blocking(opened).await;
-            let store = std::sync::Arc::new(
-                opened.map_err(|source| OpenError::Store { url: without_user(url), source })?,
-            );
-            Ok(Stores { store: store.clone(), documents: store.clone(), wakeups: store })
+            let files = opened.map_err(|source| OpenError::Store { url: without_user(url), source })?;
+            let store = std::sync::Arc::new(files.clone());
+            let stores = Stores { store: store.clone(), documents: store.clone(), wakeups: store };
+            Ok(Opened { stores, files: Some(files) })
         }
         #[cfg(feature = "redis")]
         "redis" | "rediss" | "unix" => {
@@ -89,7 +108,7 @@ pub(super) async fn open(url: &str, options: &StoreOptions, env: &Env) -> Result
             let store = std::sync::Arc::new(
                 opened.map_err(|source| OpenError::Store { url: without_user(url), source })?,
             );
-            Ok(Stores { store: store.clone(), documents: store.clone(), wakeups: store })
+            Ok(Opened::new(Stores { store: store.clone(), documents: store.clone(), wakeups: store }))
         }
         _ => {
             // Without any store in this build there is nothing that could need them.

@@ -15,6 +15,9 @@ use crate::stream::Declared;
 /// What all handles of an app share.
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
+    /// The store, if it was opened as a folder.
+    #[cfg(feature = "embedded")]
+    pub(super) files: Option<laneway_embedded::FileStore>,
     declarations: Mutex<Declarations>,
 }
 
@@ -56,7 +59,18 @@ impl Declaration {
 
 impl Shared {
     pub(super) fn new(engine: Engine) -> Self {
-        Self { engine, declarations: Mutex::default() }
+        Self {
+            engine,
+            #[cfg(feature = "embedded")]
+            files: None,
+            declarations: Mutex::default(),
+        }
+    }
+
+    /// The same on a store that was opened as a folder.
+    #[cfg(feature = "embedded")]
+    pub(super) fn with_files(self, files: Option<laneway_embedded::FileStore>) -> Self {
+        Self { files, ..self }
     }
 
     /// Remembers what is wrong, once.

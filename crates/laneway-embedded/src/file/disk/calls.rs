@@ -24,11 +24,14 @@ pub trait Disk: Send + Sync + Debug {
     /// The names of all files in a folder, in no particular order.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
-    /// Gives a file another name, replacing what had that name.
+    /// Gives a file another name, replacing the file of that name; or a folder, if that name is free or an empty folder.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a name. Open handles of the file stay usable.
     fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes an empty folder.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
 
     /// Makes all earlier changes of names in the folder durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
@@ -38,6 +41,9 @@ pub trait Disk: Send + Sync + Debug {
 
     /// The length of a file in bytes.
     fn size(&self, path: &Path) -> io::Result<u64>;
+
+    /// The bytes that are free for files in a folder; none if the disk cannot tell. Others may take them at any time.
+    fn free(&self, dir: &Path) -> io::Result<Option<u64>>;
 }
 
 /// An open file, usable from several threads at once.

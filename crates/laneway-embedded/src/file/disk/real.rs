@@ -49,6 +49,10 @@ impl Disk for RealDisk {
         std::fs::remove_file(path)
     }
 
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_dir(path)
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         File::open(dir)?.sync_all()
     }
@@ -59,6 +63,11 @@ impl Disk for RealDisk {
 
     fn size(&self, path: &Path) -> io::Result<u64> {
         Ok(std::fs::metadata(path)?.len())
+    }
+
+    fn free(&self, dir: &Path) -> io::Result<Option<u64>> {
+        let found = rustix::fs::statvfs(dir)?;
+        Ok(Some(found.f_bavail.saturating_mul(found.f_frsize)))
     }
 }
 

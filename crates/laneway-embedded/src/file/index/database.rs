@@ -285,13 +285,15 @@ impl Snapshot {
         guarded(Path::new(FILE), "read", || Ok(self.rows.len()? + self.tails.len()? + self.resident.len()?))
     }
 
-    /// Writes everything into another index, with this checkpoint. Others go on reading and writing meanwhile.
-    pub(crate) fn copy_into(&self, index: &Index, meta: &Meta) -> Result<()> {
+    /// Writes everything into another index, with this checkpoint. Others go on reading and writing meanwhile. `check` is
+    /// asked before each page; its error ends the copy.
+    pub(crate) fn copy_into(&self, index: &Index, meta: &Meta, check: &dyn Fn() -> Result<()>) -> Result<()> {
         let resident = self.resident()?.into_iter().map(|(key, value)| (key.to_vec(), Some(value.to_vec())));
         index.write(meta, &CheckpointWrite { resident: resident.collect(), ..CheckpointWrite::default() })?;
         for table in [IndexTable::Rows, IndexTable::Tails] {
             let mut start = Bound::Unbounded;
             loop {
+                check()?;
                 let page = self.page(table, start.as_ref().map(|key: &Bytes| &key[..]), None, COPY_VALUES)?;
                 let Some((last, _)) = page.last() else { break };
                 start = Bound::Excluded(last.clone());

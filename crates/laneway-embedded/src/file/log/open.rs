@@ -97,6 +97,7 @@ impl Log {
             Upkeep::Caller => None,
             Upkeep::Thread => {
                 let spares = Arc::clone(&shared.spares);
+                spares.look_for_room();
                 let spawned = seam::spawn("laneway-log", move || spares.run());
                 Some(spawned.map_err(io_error("start the upkeep thread of", &shared.dir))?)
             }

@@ -118,6 +118,16 @@ impl Spares {
         }
     }
 
+    /// Notes a disk without room for the next segment before the first frame is asked for: what is accepted then must not
+    /// take the reserve, or wait for room.
+    pub(super) fn look_for_room(&self) {
+        let is_short = self.ready() <= RESERVE && matches!(self.check_room(), Err(error) if is_full(&error));
+        if is_short {
+            tracing::warn!(dir = %self.dir.display(), "disk full: no further log segment can be prepared");
+            self.state.lock().full = true;
+        }
+    }
+
     pub(super) fn ready(&self) -> usize {
         self.state.lock().ready.len()
     }
@@ -275,6 +285,7 @@ impl Spares {
 
     /// Makes a new ready segment, in small steps.
     fn prepare(&self, name: u64) -> io::Result<Option<Spare>> {
+        self.check_room()?;
         let temporary = self.dir.join(format!("{name:020}{TEMPORARY_SUFFIX}"));
         let filled = self.fill(&temporary);
         let file = match filled {
@@ -292,6 +303,14 @@ impl Spares {
         let path = self.spare_path(name);
         self.disk.rename(&temporary, &path)?;
         Ok(Some(Spare { path, file }))
+    }
+
+    /// Refuses to begin a segment that the disk has no room for: neighbours on it would run out of space while it is filled.
+    fn check_room(&self) -> io::Result<()> {
+        match self.disk.free(&self.dir)? {
+            Some(free) if free < self.segment_bytes => Err(io::ErrorKind::StorageFull.into()),
+            _ => Ok(()),
+        }
     }
 
     fn fill(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {

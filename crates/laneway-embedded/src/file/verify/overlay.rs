@@ -74,6 +74,10 @@ impl Disk for Overlay {
         Err(self.unsupported("remove", path))
     }
 
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        Err(self.unsupported("remove", path))
+    }
+
     fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
         Ok(())
     }
@@ -87,6 +91,10 @@ impl Disk for Overlay {
             Some(file) => file.len(),
             None => self.below.size(path),
         }
+    }
+
+    fn free(&self, dir: &Path) -> io::Result<Option<u64>> {
+        self.below.free(dir)
     }
 }
 
@@ -125,6 +133,10 @@ impl Disk for ReadOnly {
         Self::refuse(path)
     }
 
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        Self::refuse(path)
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         Self::refuse(dir)
     }
@@ -135,6 +147,10 @@ impl Disk for ReadOnly {
 
     fn size(&self, path: &Path) -> io::Result<u64> {
         RealDisk.size(path)
+    }
+
+    fn free(&self, dir: &Path) -> io::Result<Option<u64>> {
+        RealDisk.free(dir)
     }
 }
 

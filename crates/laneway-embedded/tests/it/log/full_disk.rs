@@ -160,6 +160,32 @@ fn full_disk_at_open_refuses_writes_and_not_the_start() {
 }
 
 #[test]
+fn upkeep_leaves_the_last_room_of_a_disk_to_its_neighbours() {
+    let mut run = Run::new();
+    upkeep(&run.opened);
+    run.write(Space::Ordinary).unwrap();
+    let less_than_a_segment = usize::try_from(small().segment_bytes).unwrap() - 4096;
+    run.disk.set_capacity(Some(run.disk.used() + less_than_a_segment));
+    run.fill(Space::Ordinary);
+    assert!(run.opened.log.spares().full);
+    let (used, creates) = (run.disk.used(), run.disk.calls().creates);
+    for _ in 0..10 {
+        run.opened.log.poke_spares();
+        upkeep(&run.opened);
+        assert_eq!(
+            (run.disk.used(), run.disk.calls().creates),
+            (used, creates),
+            "a file was begun that cannot be filled"
+        );
+    }
+    run.disk.set_capacity(None);
+    run.opened.log.poke_spares();
+    upkeep(&run.opened);
+    run.write(Space::Ordinary).unwrap();
+    run.check();
+}
+
+#[test]
 fn background_thread_tries_again_when_poked() {
     let disk = SimulatedDisk::new();
     disk.set_capacity(Some(80 << 10));

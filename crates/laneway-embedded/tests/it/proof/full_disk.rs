@@ -4,14 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 use bytes::Bytes;
 use futures::executor::block_on;
 use laneway_core::store::{Append, Entry};
 use laneway_core::{Draft, EventId, FullReason, Key, Kind, ManualClock, Store, StoreError};
 use laneway_embedded::file::disk::Disk;
-use laneway_embedded::file::disk::simulated::SimulatedDisk;
+use laneway_embedded::file::disk::simulated::{SimulatedDisk, WatchedDisk};
 use laneway_embedded::{FileOptions, FileStore};
+use parking_lot::Mutex;
 
 use super::actor::{Actor, Sort};
 use super::lives::{DIR, small};
@@ -89,6 +91,14 @@ impl Run {
         }
     }
 
+    /// Starts again on the same disk.
+    fn restart(&mut self, disk: &SimulatedDisk) {
+        // A full disk has no room for the mark of an end in order: the next start reads the end of the log instead.
+        let _not_marked = self.store.clone().close();
+        let (disk, clock) = (Arc::new(disk.clone()), Arc::new(self.clock.clone()));
+        self.store = FileStore::open_on(disk, DIR, options(), clock).expect("a full disk opens");
+    }
+
     fn check(&mut self) {
         block_on(self.oracle.judge(&self.store, 0, &Last::Nothing)).unwrap_or_else(|wrong| panic!("{wrong}"));
         let ground = &self.oracle.world.shared;
@@ -141,6 +151,93 @@ fn full_simulated_disk_refuses_appends_settles_work_and_goes_on() {
     let full = || disk.set_capacity(Some(disk.used()));
     let room = || disk.set_capacity(None);
     run.play("simulated", Arc::new(disk.clone()), Path::new(DIR), full, room);
+}
+
+/// The thread that prepares segments.
+const UPKEEP: &str = "laneway-log";
+
+#[test]
+fn append_that_comes_before_the_upkeep_does_not_take_the_reserve_of_a_full_disk() {
+    let disk = SimulatedDisk::new();
+    let mut run = Run::new(Arc::new(disk.clone()), Path::new(DIR));
+    let full = || disk.set_capacity(Some(disk.used()));
+    run.work(40);
+    full();
+    while run.fill() {
+        full();
+    }
+    let _not_marked = run.store.clone().close();
+    full();
+    // The upkeep is held up at its first look at the disk.
+    let watched = WatchedDisk::new(disk.clone());
+    let (go, held) = channel::<()>();
+    let held = Mutex::new(held);
+    watched.watch(move |_, _| {
+        if std::thread::current().name() == Some(UPKEEP) {
+            // It goes on when the test has dropped the other end.
+            let _gone = held.lock().recv();
+        }
+        Ok(())
+    });
+    let clock = Arc::new(run.clock.clone());
+    run.store = FileStore::open_on(Arc::new(watched), DIR, options(), clock).expect("a full disk opens");
+    assert!(!run.fill(), "the append took the space that is kept for settling");
+    run.settled = 0;
+    run.work(STEPS_FULL);
+    assert!(run.settled > 10, "{} settled", run.settled);
+    drop(go);
+    run.check();
+}
+
+/// How often a full disk is opened: the first call comes before anything in the background could have met it.
+const STARTS: usize = 20;
+
+#[test]
+fn restart_on_a_full_disk_refuses_appends_at_once_and_settles_from_the_reserve() {
+    let disk = SimulatedDisk::new();
+    let mut run = Run::new(Arc::new(disk.clone()), Path::new(DIR));
+    let full = || disk.set_capacity(Some(disk.used()));
+    run.work(40);
+    full();
+    while run.fill() {
+        full();
+    }
+    for start in 0..STARTS {
+        run.restart(&disk);
+        full();
+        assert!(!run.fill(), "start {start}: an append took the space that is kept for settling");
+    }
+    run.settled = 0;
+    run.work(STEPS_FULL);
+    assert!(run.settled > 10, "{} settled", run.settled);
+    run.check();
+
+    // The reserve is used up now: everything is refused, and nothing waits for room.
+    run.restart(&disk);
+    full();
+    let refused = (0..STEPS_FULL).filter(|number| {
+        let territory = &run.oracle.world.territories[0];
+        let actor = Actor { store: &run.store, territory, seed: SEED };
+        match block_on(actor.step(run.oracle.done[0] + number)).answer {
+            Err(StoreError::Full(FullReason::Store { reason })) => {
+                assert!(reason.contains("free space and repeat"), "{reason}");
+                true
+            }
+            Err(error) => panic!("{error}"),
+            // A refusal by the rules changes nothing.
+            Ok(_) => false,
+        }
+    });
+    let refused = refused.count();
+    print(&format!("full disk, started again without a reserve: {refused} of {STEPS_FULL} calls refused"));
+    assert!(refused > 10, "{refused} refused");
+    run.check();
+    disk.set_capacity(None);
+    while !run.fill() {
+        std::thread::yield_now();
+    }
+    run.work(60);
+    run.check();
 }
 
 /// A small file system in memory; unmounted when dropped.

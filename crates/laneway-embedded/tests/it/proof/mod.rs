@@ -17,6 +17,7 @@ mod planted;
 mod power_cuts;
 mod print;
 mod real_power;
+mod restarts;
 mod settle;
 mod world;
 

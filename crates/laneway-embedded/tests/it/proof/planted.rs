@@ -14,7 +14,7 @@ use super::print;
 
 /// What is wrong with the syncs of a disk.
 #[derive(Clone, Copy, Debug)]
-enum Bug {
+pub(super) enum Bug {
     /// A sync claims success without being made.
     AckBeforeSync,
     /// A sync that failed is made again, and that answer counts.
@@ -58,6 +58,10 @@ impl Disk for Buggy<dyn Disk> {
         self.inner.remove(path)
     }
 
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.inner.remove_dir(path)
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.inner.sync_dir(dir)
     }
@@ -68,6 +72,10 @@ impl Disk for Buggy<dyn Disk> {
 
     fn size(&self, path: &Path) -> io::Result<u64> {
         self.inner.size(path)
+    }
+
+    fn free(&self, dir: &Path) -> io::Result<Option<u64>> {
+        self.inner.free(dir)
     }
 }
 
@@ -96,7 +104,7 @@ impl DiskFile for Buggy<dyn DiskFile> {
     }
 }
 
-fn buggy(bug: Bug, disk: SimulatedDisk) -> Arc<dyn Disk> {
+pub(super) fn buggy(bug: Bug, disk: SimulatedDisk) -> Arc<dyn Disk> {
     Arc::new(Buggy { bug, inner: Arc::new(disk) as Arc<dyn Disk> })
 }
 

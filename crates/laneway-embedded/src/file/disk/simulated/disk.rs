@@ -259,6 +259,17 @@ impl Disk for SimulatedDisk {
         let mut state = self.state.lock();
         state.calls.renames += 1;
         state.name_fault(true)?;
+        if state.dirs.contains(from) {
+            if state.names.iter().any(|(path, _)| path.starts_with(to)) {
+                return Err(io::ErrorKind::DirectoryNotEmpty.into());
+            }
+            // Folders need no sync in this simulation, so a folder that moved is not forgotten under its old name.
+            let moved = |dir: &PathBuf| Some(to.join(dir.strip_prefix(from).ok()?));
+            let moved: Vec<PathBuf> = state.dirs.iter().filter_map(moved).collect();
+            state.dirs.extend(moved);
+            state.names.rename_dir(from, to);
+            return Ok(());
+        }
         let id = state.find(from)?;
         state.names.rename(from, to, id);
         state.collect();
@@ -272,6 +283,20 @@ impl Disk for SimulatedDisk {
         state.find(path)?;
         state.names.remove(path);
         state.collect();
+        Ok(())
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.calls.removes += 1;
+        state.name_fault(false)?;
+        if !state.dirs.contains(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        if state.names.iter().any(|(name, _)| name.starts_with(path)) {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        state.dirs.remove(path);
         Ok(())
     }
 
@@ -299,6 +324,11 @@ impl Disk for SimulatedDisk {
         let mut state = self.state.lock();
         let id = state.find(path)?;
         Ok(state.media(id).len() as u64)
+    }
+
+    fn free(&self, _dir: &Path) -> io::Result<Option<u64>> {
+        let state = self.state.lock();
+        Ok(state.capacity.map(|_| state.room() as u64))
     }
 }
 

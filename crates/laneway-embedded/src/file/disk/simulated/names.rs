@@ -18,6 +18,7 @@ pub(super) struct Names {
 enum Change {
     Create { path: PathBuf, id: FileId },
     Rename { from: PathBuf, to: PathBuf, id: FileId },
+    RenameDir { from: PathBuf, to: PathBuf },
     Remove { path: PathBuf },
 }
 
@@ -36,6 +37,10 @@ impl Names {
 
     pub(super) fn rename(&mut self, from: &Path, to: &Path, id: FileId) {
         self.change(to, Change::Rename { from: from.to_owned(), to: to.to_owned(), id });
+    }
+
+    pub(super) fn rename_dir(&mut self, from: &Path, to: &Path) {
+        self.change(to, Change::RenameDir { from: from.to_owned(), to: to.to_owned() });
     }
 
     pub(super) fn remove(&mut self, path: &Path) {
@@ -68,7 +73,7 @@ impl Names {
     pub(super) fn reachable(&self) -> BTreeSet<FileId> {
         let pending = self.pending.iter().filter_map(|(_, change)| match change {
             Change::Create { id, .. } | Change::Rename { id, .. } => Some(*id),
-            Change::Remove { .. } => None,
+            Change::RenameDir { .. } | Change::Remove { .. } => None,
         });
         self.current.values().chain(self.durable.values()).copied().chain(pending).collect()
     }
@@ -88,6 +93,13 @@ fn apply(names: &mut BTreeMap<PathBuf, FileId>, change: &Change) {
         Change::Rename { from, to, id } => {
             names.remove(from);
             names.insert(to.clone(), *id);
+        }
+        Change::RenameDir { from, to } => {
+            let moved: Vec<PathBuf> = names.keys().filter(|path| path.starts_with(from)).cloned().collect();
+            for path in moved {
+                let id = names.remove(&path).expect("it was listed");
+                names.insert(to.join(path.strip_prefix(from).expect("it begins with the folder")), id);
+            }
         }
         Change::Remove { path } => {
             names.remove(path);

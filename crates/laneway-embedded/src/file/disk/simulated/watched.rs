@@ -20,12 +20,14 @@ pub enum Call {
     Open,
     /// `rename`, with the old name
     Rename,
-    /// `remove`
+    /// `remove` or `remove_dir`
     Remove,
     /// `sync_dir`
     SyncDir,
     /// `size`
     Size,
+    /// `free`
+    Free,
     /// `read_at`
     Read,
     /// `write_at`
@@ -102,6 +104,11 @@ impl Disk for WatchedDisk {
         self.inner.remove(path)
     }
 
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.ask(Call::Remove, path)?;
+        self.inner.remove_dir(path)
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.ask(Call::SyncDir, dir)?;
         self.inner.sync_dir(dir)
@@ -114,6 +121,11 @@ impl Disk for WatchedDisk {
     fn size(&self, path: &Path) -> io::Result<u64> {
         self.ask(Call::Size, path)?;
         self.inner.size(path)
+    }
+
+    fn free(&self, dir: &Path) -> io::Result<Option<u64>> {
+        self.ask(Call::Free, dir)?;
+        self.inner.free(dir)
     }
 }
 
