@@ -170,7 +170,10 @@ fn import_shard<S: State>(state: &mut S, shard: Shard, info: ShardInfo, rows: Ro
         }
         Rows::Scheduled(drafts) => {
             for ScheduledRow { ticket, due, accepted_at, draft } in drafts {
-                schedule::enter(state, shard, ticket, &Waiting { due, accepted_at, draft });
+                // A piece may come again.
+                if schedule::find(state, shard, ticket)?.is_none() {
+                    schedule::enter(state, shard, ticket, &Waiting { due, accepted_at, draft });
+                }
             }
         }
         Rows::Tickets(tickets) => {
