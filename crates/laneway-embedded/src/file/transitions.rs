@@ -243,6 +243,6 @@ impl Wakeups for FileStore {
     }
 
     async fn wait(&self, topic: Topic, seen: u64) -> Result<u64> {
-        self.shared().wakeups.wait(topic, seen).await
+        Ok(self.shared().wakeups.announced(topic, seen).await)
     }
 }
