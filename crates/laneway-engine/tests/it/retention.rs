@@ -1,11 +1,17 @@
 //! Retention: what is past its time goes about as fast as it comes.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use laneway_core::store::{Query, Rows};
 use laneway_core::{EventId, Mode, Partition, Seat, StreamSettings};
-use laneway_engine::ProcessorSettings;
+use laneway_embedded::MemoryStore;
+use laneway_engine::service::TokioClock;
+use laneway_engine::{Env, ProcessorSettings};
+use tokio::sync::Barrier;
 
+use crate::faulty::Faulty;
 use crate::seam;
 use crate::world::World;
 
@@ -40,4 +46,18 @@ async fn thousands_of_ends_past_their_time_go_within_two_turns() {
     world.engine.start_upkeep();
     seam::wait(Duration::from_secs(25)).await;
     assert_eq!(endings(&world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_shards_are_trimmed_at_the_same_time() {
+    let clock = Arc::new(TokioClock::start());
+    let (env, memory) = (Env::seeded(clock.clone(), 7), Arc::new(MemoryStore::new(clock)));
+    let store = Faulty::new(memory.clone());
+    let world = World::through(store.clone(), memory, env);
+    let settings = StreamSettings { partitions: 16, ..StreamSettings::default() };
+    world.engine.define_stream("orders", settings).await.expect("a new stream");
+    *store.trims_together.lock() = Some(Arc::new(Barrier::new(8)));
+    world.engine.start_upkeep();
+    seam::wait(Duration::from_secs(15)).await;
+    assert_eq!(store.trims.load(Ordering::Relaxed), 16);
 }
