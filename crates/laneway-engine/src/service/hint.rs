@@ -22,7 +22,8 @@ pub(crate) async fn hint(env: &Env, wakeups: &dyn Wakeups, topic: Topic, seen: u
             }
             Err(_told) => {}
         }
-        env.sleep(wait).await;
+        // In a box: thousands of seats wait here for a wake-up, and few of them ever for this.
+        Box::pin(env.sleep(wait)).await;
         wait = (wait * 2).min(AGAIN_AFTER_MAX);
     }
 }
