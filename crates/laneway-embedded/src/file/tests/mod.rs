@@ -10,3 +10,4 @@ mod marks;
 mod panic;
 mod reading;
 mod relocate;
+mod unchanged;
