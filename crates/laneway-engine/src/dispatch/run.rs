@@ -28,11 +28,12 @@ use crate::service::{Alarm, Inbox, Now, hint, inbox};
 
 /// How often a seat that has work looks for news without being woken, and shows its levels.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often a seat without work looks for news without being woken, at the least: it waits twice as long each time.
-/// Wake-ups inside a process are not lost.
+/// How often a seat without work looks for news without being woken, at the least. Wake-ups inside a process are not lost.
 const LOOK_MAX: Duration = Duration::from_secs(60);
 /// The same on a store that other processes change: wake-ups over a network can be lost.
 const LOOK_MAX_SHARED: Duration = Duration::from_secs(5);
+/// So many times longer a seat without work waits before each look, until the longest wait is reached.
+const REST_LONGER: u32 = 8;
 /// Wait before a failed read is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
 /// Longest wait before emits that could not be forwarded are forwarded again.
@@ -335,10 +336,13 @@ impl Loop {
 
     /// Shows the levels of the seat now and then, and once more when it has no work left.
     fn show_levels(&mut self, now: Now) {
+        let at_rest = self.is_at_rest();
+        self.shown_at_rest &= at_rest;
         if self.show_at <= now.steady {
             self.ground.meters.show(&self.seat.levels(now));
             self.show_at = now.steady.after(LOOK_EVERY);
-            self.shown_at_rest = self.is_at_rest();
+            // Until the first look without a find, what woke the seat may still change its levels.
+            self.shown_at_rest = at_rest && self.look_wait > LOOK_EVERY;
         }
     }
 
@@ -351,6 +355,7 @@ impl Loop {
     /// Something happened: the next look comes soon.
     fn look_soon(&mut self) {
         self.look = true;
+        self.shown_at_rest = false;
         self.look_wait = LOOK_EVERY;
     }
 
@@ -501,8 +506,11 @@ impl Loop {
         let now = self.ground.env.now().steady;
         if self.look_at <= now {
             self.look = true;
-            let at_rest = self.is_at_rest();
-            self.look_wait = if at_rest { (self.look_wait * 2).min(self.look_max) } else { LOOK_EVERY };
+            self.look_wait = if self.is_at_rest() {
+                (self.look_wait * REST_LONGER).min(self.look_max)
+            } else {
+                LOOK_EVERY
+            };
             self.look_at = now.after(self.look_wait);
         }
     }
@@ -653,6 +661,7 @@ impl Loop {
             }
         };
         let wait = if is_known { COUNT_EVERY } else { LOOK_EVERY };
+        self.shown_at_rest = false;
         self.count_at = self.ground.env.now().steady.after(wait);
     }
 

@@ -1,10 +1,10 @@
 //! Seats without work: they leave the store alone, and work that comes starts at once all the same.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use laneway_core::{Clock as _, Delay, DelayMode, StartAfter, StreamSettings};
+use laneway_core::{Clock, Delay, DelayMode, StartAfter, Steady, StreamSettings, Timestamp};
 use laneway_embedded::MemoryStore;
 use laneway_engine::log::Appending;
 use laneway_engine::service::TokioClock;
@@ -17,10 +17,39 @@ use crate::world::{World, draft};
 const HOUR: Duration = Duration::from_secs(3_600);
 const SEATS: u32 = 10;
 
+/// How often a seat may ask for the time when it wakes up.
+const READINGS_PER_WAKE: u64 = 20;
+
+/// A clock that counts how often it is asked: whoever wakes up asks for the time.
+#[derive(Debug)]
+struct CountedClock {
+    clock: TokioClock,
+    readings: AtomicU64,
+}
+
+impl Clock for CountedClock {
+    fn calendar(&self) -> Timestamp {
+        self.clock.calendar()
+    }
+
+    fn steady(&self) -> Steady {
+        self.readings.fetch_add(1, Ordering::Relaxed);
+        self.clock.steady()
+    }
+
+    fn epoch(&self) -> u128 {
+        self.clock.epoch()
+    }
+}
+
 /// A world in which nothing has happened for an hour, and its store.
 async fn idle_for_an_hour(shared: bool) -> (World, Arc<Faulty>) {
-    let clock = Arc::new(TokioClock::start());
-    let (env, memory) = (Env::seeded(clock.clone(), 7), Arc::new(MemoryStore::new(clock)));
+    idle_by(Arc::new(TokioClock::start()), shared).await
+}
+
+async fn idle_by(clock: Arc<dyn Clock>, shared: bool) -> (World, Arc<Faulty>) {
+    let store_clock = Arc::new(TokioClock::start());
+    let (env, memory) = (Env::seeded(clock, 7), Arc::new(MemoryStore::new(store_clock)));
     let store = Faulty::new(memory.clone());
     store.shared.store(shared, Ordering::Relaxed);
     let world = World::through(store.clone(), memory, env);
@@ -39,6 +68,16 @@ async fn seat_without_work_reads_less_and_less_often() {
         let reads = store.reads.load(Ordering::Relaxed) / u64::from(SEATS);
         assert!(reads <= reads_max, "{reads} reads of each seat in an hour; shared: {shared}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn seat_without_work_does_not_wake_on_its_own() {
+    let clock = Arc::new(CountedClock { clock: TokioClock::start(), readings: AtomicU64::new(0) });
+    let (_world, _store) = idle_by(clock.clone(), false).await;
+    let before = clock.readings.load(Ordering::Relaxed);
+    seam::wait(HOUR).await;
+    let readings = (clock.readings.load(Ordering::Relaxed) - before) / u64::from(SEATS);
+    assert!(readings <= 60 * READINGS_PER_WAKE, "{readings} readings of each seat in an hour");
 }
 
 #[tokio::test(start_paused = true)]
