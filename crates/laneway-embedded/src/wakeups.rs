@@ -4,11 +4,14 @@
 //! for all topics, and the highest point that may have been missed is remembered, so a topic that was forgotten
 //! answers its next waiter early instead of leaving it asleep.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use async_trait::async_trait;
 use hashbrown::HashMap;
 use laneway_core::{Result, Topic, Wakeups};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// Topics kept before those that nobody waits for are looked through.
 const TOPICS_MAX: usize = 8_192;
@@ -19,13 +22,30 @@ pub(crate) struct LocalWakeups {
     topics: Mutex<Topics>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Topics {
     /// Point of the newest announcement.
     last: u64,
     /// Highest point of an announcement that no kept topic remembers.
     missed: u64,
-    kept: HashMap<Topic, watch::Sender<u64>>,
+    kept: HashMap<Topic, Arc<Kept>>,
+    /// How many topics are kept when those that nobody waits for are next looked for. Twice as many as stayed the last
+    /// time: a look at all of them is paid by as many new ones.
+    look_at: usize,
+}
+
+/// A topic that somebody has waited for. Small, because every seat waits for two.
+#[derive(Debug)]
+struct Kept {
+    /// Point of its newest announcement, or of one that it may have missed.
+    point: AtomicU64,
+    announced: Notify,
+}
+
+impl Default for Topics {
+    fn default() -> Self {
+        Self { last: 0, missed: 0, kept: HashMap::new(), look_at: TOPICS_MAX }
+    }
 }
 
 impl LocalWakeups {
@@ -37,6 +57,20 @@ impl LocalWakeups {
         let mut topics = self.topics.lock();
         announced.iter().for_each(|topic| topics.announce(topic));
     }
+
+    /// Waits until the topic was announced after the point `seen`, and answers the new point.
+    pub(crate) async fn announced(&self, topic: Topic, seen: u64) -> u64 {
+        let kept = self.topics.lock().keep(topic);
+        loop {
+            // Made before the point is looked at, so that nothing between the two is missed.
+            let announced = kept.announced.notified();
+            let point = kept.point.load(Ordering::Acquire);
+            if point > seen {
+                return point;
+            }
+            announced.await;
+        }
+    }
 }
 
 #[async_trait]
@@ -47,12 +81,7 @@ impl Wakeups for LocalWakeups {
     }
 
     async fn wait(&self, topic: Topic, seen: u64) -> Result<u64> {
-        let mut point = self.topics.lock().subscribe(topic);
-        match point.wait_for(|point| *point > seen).await {
-            Ok(point) => Ok(*point),
-            // The topic was forgotten while somebody waited: early is allowed, asleep for ever is not.
-            Err(_) => Ok(self.topics.lock().last.max(seen)),
-        }
+        Ok(self.announced(topic, seen).await)
     }
 }
 
@@ -60,32 +89,35 @@ impl Topics {
     fn announce(&mut self, topic: &Topic) {
         self.last += 1;
         match self.kept.get(topic) {
-            Some(sender) => {
-                sender.send_replace(self.last);
+            Some(kept) => {
+                kept.point.store(self.last, Ordering::Release);
+                kept.announced.notify_waiters();
             }
             None => self.missed = self.last,
         }
     }
 
-    fn subscribe(&mut self, topic: Topic) -> watch::Receiver<u64> {
-        if let Some(sender) = self.kept.get(&topic) {
-            return sender.subscribe();
+    fn keep(&mut self, topic: Topic) -> Arc<Kept> {
+        if let Some(kept) = self.kept.get(&topic) {
+            return Arc::clone(kept);
         }
-        if self.kept.len() >= TOPICS_MAX {
+        if self.kept.len() >= self.look_at {
             self.forget_idle();
+            self.look_at = TOPICS_MAX.max(2 * self.kept.len());
         }
-        let (sender, receiver) = watch::channel(self.missed);
-        self.kept.insert(topic, sender);
-        receiver
+        let kept = Arc::new(Kept { point: AtomicU64::new(self.missed), announced: Notify::new() });
+        self.kept.insert(topic, Arc::clone(&kept));
+        kept
     }
 
     /// Forgets topics that nobody waits for, and remembers that their last announcement may be missed.
     fn forget_idle(&mut self) {
         let mut missed = self.missed;
-        self.kept.retain(|_, sender| {
-            let waited_for = sender.receiver_count() > 0;
+        self.kept.retain(|_, kept| {
+            // Whoever waits has the other one.
+            let waited_for = Arc::strong_count(kept) > 1;
             if !waited_for {
-                missed = missed.max(*sender.borrow());
+                missed = missed.max(kept.point.load(Ordering::Acquire));
             }
             waited_for
         });
@@ -138,6 +170,17 @@ mod tests {
         }
         assert!(wakeups.topics.lock().kept.len() <= TOPICS_MAX);
         assert!(look(&wakeups, topic(0), seen).unwrap() > seen);
+    }
+
+    #[test]
+    fn topics_that_are_all_waited_for_are_not_looked_through_each_time() {
+        let wakeups = LocalWakeups::default();
+        let topics = u32::try_from(3 * TOPICS_MAX).unwrap();
+        let mut waiters: Vec<_> = (0..topics).map(|number| wakeups.wait(topic(number), 0)).collect();
+        waiters.iter_mut().for_each(|waiter| assert!(waiter.now_or_never().is_none()));
+        let topics = wakeups.topics.lock();
+        assert_eq!(topics.kept.len(), 3 * TOPICS_MAX);
+        assert!(topics.look_at > topics.kept.len(), "the next one looks through nothing");
     }
 
     #[tokio::test]

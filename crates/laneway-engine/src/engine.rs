@@ -275,11 +275,11 @@ impl Engine {
     /// Begins to take part in the cluster, to remove what retention allows and to fire what is scheduled, until the engine is
     /// drained.
     pub fn start_upkeep(&self) {
-        let (store, catalogue) = (Arc::clone(&self.stores.store), Arc::clone(&self.catalogue));
+        let (stores, catalogue) = (self.stores.clone(), Arc::clone(&self.catalogue));
         let mut upkeep = self.upkeep.lock();
         if upkeep.is_empty() {
             let (env, schedules) = (self.env.clone(), self.schedules.clone());
-            let retention = move || retain(env.clone(), Arc::clone(&store), Arc::clone(&catalogue));
+            let retention = move || retain(env.clone(), stores.clone(), Arc::clone(&catalogue));
             let firing = move || schedules.clone().keep_firing();
             upkeep.push(self.env.spawn(kept_running(self.env.clone(), "retention", retention)));
             upkeep.push(self.env.spawn(kept_running(self.env.clone(), "schedules", firing)));

@@ -111,11 +111,15 @@ impl Store for FileStore {
         let found = missing.map(|missing| Ok::<_, StoreError>((missing.epoch, missing.look_up()?)));
         let (found, durability) = (found.transpose()?, self.durability());
         let cost = cost::append(&append);
+        // Events wake their shard when they are pushed. Delayed drafts wake it too: its owner must know when they are due.
+        let (shard, is_delayed) = (append.shard, append.drafts.iter().any(|draft| draft.delay.is_some()));
         let work = move |state: &mut FileState, now| {
             if let Some((epoch, tails)) = found {
                 state.tails.warm(epoch, tails);
             }
-            machine::append::append(state, now, append, durability)
+            let appended = machine::append::append(state, now, append, durability)?;
+            state.announce(is_delayed.then_some(Topic::Shard(shard)).into_iter());
+            Ok(appended)
         };
         shared.call(cost, work).await
     }
@@ -249,6 +253,6 @@ impl Wakeups for FileStore {
     }
 
     async fn wait(&self, topic: Topic, seen: u64) -> Result<u64> {
-        self.shared().wakeups.wait(topic, seen).await
+        Ok(self.shared().wakeups.announced(topic, seen).await)
     }
 }

@@ -12,6 +12,6 @@ impl Wakeups for MemoryStore {
     }
 
     async fn wait(&self, topic: Topic, seen: u64) -> Result<u64> {
-        self.wakeups.wait(topic, seen).await
+        Ok(self.wakeups.announced(topic, seen).await)
     }
 }

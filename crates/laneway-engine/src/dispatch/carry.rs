@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use laneway_core::{Documents, Seat, Shard, Store, Wakeups};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Semaphore;
 use tracing::Instrument;
 
 use super::seat::{Finished, RunNo};
@@ -19,7 +19,7 @@ use crate::handler::{
 use crate::lane::Waiting;
 use crate::log::Catalogue;
 use crate::observe::{Meters, Nearby, note_failures, of_run, processing};
-use crate::service::{Env, Now, contained};
+use crate::service::{Env, Now, Sender, contained};
 
 /// What the runs of a seat stand on.
 pub(crate) struct Ground {
@@ -75,7 +75,7 @@ impl Drop for Place {
 }
 
 /// Where a seat learns of runs that are over.
-pub(crate) type Finisher = mpsc::UnboundedSender<(RunNo, Finished)>;
+pub(crate) type Finisher = Sender<(RunNo, Finished)>;
 
 /// A run as something to be carried out. Its end reaches the seat whatever happens.
 pub(crate) fn carrying(place: Place, seat: Seat, run: NewRun, finisher: Finisher, now: Now) -> Carrying {
@@ -102,7 +102,7 @@ pub(crate) fn carrying(place: Place, seat: Seat, run: NewRun, finisher: Finisher
             Err(fault) => faulty(&ground.env, &events, &fault),
         };
         // The seat may be gone: then nobody wants to know.
-        drop(finisher.send((number, finished)));
+        finisher.send((number, finished));
         if ground.demand.is_some() {
             place.use_up();
         }

@@ -26,6 +26,8 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 const PAGE: usize = 1_000;
 
 /// Owns a seat until the order to stop, or until there is no engine any more: takes it, runs it, and takes it again when it was lost.
+///
+/// A node may own thousands of idle seats, so what a seat does not do all the time is in a box of its own.
 pub(crate) async fn own(
     ground: Arc<Ground>,
     seat: SeatId,
@@ -38,17 +40,18 @@ pub(crate) async fn own(
     let asked = Mutex::new(None);
     loop {
         if *order.borrow() == Order::Rest {
-            clear_doubt(&ground, seat, &asked, order.clone()).await;
+            Box::pin(clear_doubt(&ground, seat, &asked, order.clone())).await;
         }
         // Without an engine nobody could ever tell it anything again, and the last order stands for ever.
         let is_over = order.has_changed().is_err();
         let next = order.wait_for(|order| *order != Order::Rest).await.map(|order| *order);
         let (Ok(order_now), false) = (next, is_over) else { return };
         if order_now != Order::Run {
-            return let_go_at_the_end(&ground, seat, asked.into_inner()).await;
+            return Box::pin(let_go_at_the_end(&ground, seat, asked.into_inner())).await;
         }
         let ownership = async {
-            let taking = take(&ground, seat, &settings, &stream, names.clone(), &asked);
+            // In a box of its own, which is gone when the seat runs.
+            let taking = Box::pin(take(&ground, seat, &settings, &stream, names.clone(), &asked));
             // Nothing runs yet: whoever wants it to end need not wait for a store that does not answer.
             match unless(order.clone(), |order| order != Order::Run, taking).await {
                 Some(Ok((owned, holder))) => run(Arc::clone(&ground), owned, holder, order.clone()).await,
@@ -63,7 +66,7 @@ pub(crate) async fn own(
                 if *order.borrow() != Order::Stop {
                     *asked.lock() = None;
                 }
-                announce(&ground, seat).await;
+                Box::pin(announce(&ground, seat)).await;
                 continue;
             }
             Ended::HeldUp => {
@@ -81,16 +84,17 @@ pub(crate) async fn own(
             }
             Ended::Lost(error) => {
                 tracing::warn!(%seat, %error, "a seat was lost and is tried again");
-                tell_lost(&ground, seat, &names, &error, order.clone()).await;
+                Box::pin(tell_lost(&ground, seat, &names, &error, order.clone())).await;
             }
             Ended::Faulty(fault) => {
-                tell(&ground, seat, &names, Report::SeatFailed { fault: &fault }, order.clone()).await;
+                let report = Report::SeatFailed { fault: &fault };
+                Box::pin(tell(&ground, seat, &names, report, order.clone())).await;
             }
         }
         tokio::select! {
             biased;
             _ = order.changed() => {}
-            () = ground.env.sleep(TRY_AGAIN) => {}
+            () = Box::pin(ground.env.sleep(TRY_AGAIN)) => {}
         }
     }
 }
@@ -168,12 +172,12 @@ async fn take(
     stream: &StreamInfo,
     names: Names,
     asked: &Mutex<Option<Asked>>,
-) -> Result<(Seat, Holder)> {
+) -> Result<(Box<Seat>, Holder)> {
     let (resume, holder) = seize(ground, id, asked).await?;
     tracing::debug!(seat = %id, term = %resume.progress.fence.term, "a seat was taken");
     let was_clean = resume.progress.clean;
     let (records, ahead) = records(ground, id).await?;
-    let mut seat = Seat::new(id, Arc::clone(settings), stream, names, resume, records)?;
+    let mut seat = Box::new(Seat::new(id, Arc::clone(settings), stream, names, resume, records)?);
     if ground.demand.is_some() {
         seat.serve_workers();
     }
@@ -321,4 +325,36 @@ async fn records(ground: &Ground, seat: SeatId) -> Result<(Records, Vec<LaneView
         names.extend(views.into_iter().map(|view| view.record.lane));
     }
     Ok((Records::new(None, BTreeSet::new()), ahead))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dispatch::run::LOOP_BYTES;
+
+    /// Bytes that the task of a seat may take, apart from what it has to do.
+    const SEAT_BYTES_MAX: usize = 6 << 10;
+
+    fn size_of_own<F>(
+        _: fn(
+            Arc<Ground>,
+            SeatId,
+            Arc<ProcessorSettings>,
+            Arc<StreamInfo>,
+            Names,
+            watch::Receiver<Order>,
+        ) -> F,
+    ) -> usize {
+        size_of::<F>()
+    }
+
+    fn size_of_run<F>(_: fn(Arc<Ground>, Box<Seat>, Holder, watch::Receiver<Order>) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn idle_seat_is_small() {
+        let parts = [size_of_own(own), size_of_run(run), LOOP_BYTES, size_of::<Seat>()];
+        assert!(parts.iter().sum::<usize>() <= SEAT_BYTES_MAX, "task, loop's future, loop, seat: {parts:?}");
+    }
 }

@@ -13,21 +13,27 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use laneway_core::store::{Committed, Page, Promoted};
 use laneway_core::{Due, Fence, Incarnation, LaneName, Result, Steady, StoreError, Topic};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::carry::{Ground, Place, carrying};
+use super::carry::{Finisher, Ground, Place, carrying};
 use super::fetch::{Loaded, Wish};
 use super::intake::Views;
 use super::seat::{Finished, RunNo, Seat};
 use super::urgent::Found;
-use crate::cluster::NodeToken;
+use crate::cluster::{NodeToken, Standing};
 use crate::handler::Carrying;
 use crate::log::Forwarded;
 use crate::observe::{Asked, Question};
-use crate::service::{Alarm, Now, hint};
+use crate::service::{Alarm, Inbox, Now, hint, inbox};
 
-/// How often a seat looks for news without being told.
+/// How often a seat that has work looks for news without being woken, and shows its levels.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often a seat without work looks for news without being woken, at the least. Wake-ups inside a process are not lost.
+const LOOK_MAX: Duration = Duration::from_secs(60);
+/// The same on a store that other processes change: wake-ups over a network can be lost.
+const LOOK_MAX_SHARED: Duration = Duration::from_secs(5);
+/// So many times longer a seat without work waits before each look, until the longest wait is reached.
+const REST_LONGER: u32 = 8;
 /// Wait before a failed read is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
 /// Longest wait before emits that could not be forwarded are forwarded again.
@@ -85,10 +91,10 @@ pub(crate) struct Holder {
 
 struct Loop {
     ground: Arc<Ground>,
-    seat: Seat,
+    seat: Box<Seat>,
     holder: Holder,
-    finished: mpsc::UnboundedReceiver<(RunNo, Finished)>,
-    finisher: mpsc::UnboundedSender<(RunNo, Finished)>,
+    finished: Inbox<(RunNo, Finished)>,
+    finisher: Finisher,
     commit: Option<BoxFuture<'static, Result<Committed>>>,
     reading: Option<BoxFuture<'static, Result<Page>>>,
     /// The read under way may bring events; otherwise it only looks for other news.
@@ -117,13 +123,18 @@ struct Loop {
     news: BoxFuture<'static, u64>,
     asked: BoxFuture<'static, u64>,
     /// What people want to know of the seat.
-    questions: mpsc::Receiver<Question>,
+    questions: Inbox<Question>,
     _asked: Asked,
     /// Look at the log, whether or not anything is known to be there.
     look: bool,
     look_at: Steady,
+    /// How long to wait before the next look, and at most.
+    look_wait: Duration,
+    look_max: Duration,
     /// When the meters are next told how the seat stands.
     show_at: Steady,
+    /// The meters know that the seat has no work.
+    shown_at_rest: bool,
     alarm: Alarm,
     promote_at: Option<Steady>,
     lanes_due_at: Option<Steady>,
@@ -140,18 +151,23 @@ struct Loop {
     rest_by: Option<Steady>,
 }
 
+/// What the loop of a seat takes in memory.
+#[cfg(test)]
+pub(super) const LOOP_BYTES: usize = size_of::<Loop>();
+
 /// Runs a seat until it ends.
 pub(crate) async fn run(
     ground: Arc<Ground>,
-    seat: Seat,
+    seat: Box<Seat>,
     holder: Holder,
     mut order: watch::Receiver<Order>,
 ) -> Ended {
     let now = ground.env.now();
-    let (finisher, finished) = mpsc::unbounded_channel();
+    let (finisher, finished) = inbox();
     let (news, asked) = (news(&ground, &seat, 0), asked(&ground, &seat, 0));
     let (_asked, questions) = ground.nearby.owns(seat.id());
-    let mut this = Loop {
+    let look_max = if ground.store.about().capabilities.shared { LOOK_MAX_SHARED } else { LOOK_MAX };
+    let mut this = Box::new(Loop {
         ground,
         seat,
         holder,
@@ -181,7 +197,10 @@ pub(crate) async fn run(
         _asked,
         look: true,
         look_at: now.steady.after(LOOK_EVERY),
+        look_wait: LOOK_EVERY,
+        look_max,
         show_at: now.steady,
+        shown_at_rest: false,
         alarm: Alarm::default(),
         promote_at: None,
         lanes_due_at: Some(now.steady),
@@ -191,7 +210,7 @@ pub(crate) async fn run(
         alone: None,
         asking_alone: None,
         rest_by: None,
-    };
+    });
     this.turn_until_ended(&mut order).await
 }
 
@@ -262,8 +281,9 @@ impl Loop {
             }
             self.act(now);
             // A seat that always has something to do answers too.
-            let question = self.questions.try_recv().ok();
-            self.on_question(question);
+            if let Some(question) = self.questions.try_recv() {
+                self.on_question(question);
+            }
             if self.seat.is_drained() {
                 return Ended::Drained;
             }
@@ -314,12 +334,29 @@ impl Loop {
         self.send_check(now);
     }
 
-    /// Tells how the seat stands, now and then: an idle one wakes up to look at least as often.
+    /// Shows the levels of the seat now and then, and once more when it has no work left.
     fn show_levels(&mut self, now: Now) {
+        let at_rest = self.is_at_rest();
+        self.shown_at_rest &= at_rest;
         if self.show_at <= now.steady {
             self.ground.meters.show(&self.seat.levels(now));
             self.show_at = now.steady.after(LOOK_EVERY);
+            // Until the first look without a find, what woke the seat may still change its levels.
+            self.shown_at_rest = at_rest && self.look_wait > LOOK_EVERY;
         }
+    }
+
+    /// Whether the seat has nothing to do until it is woken. A draft that is not due may become due by a jump of the
+    /// calendar, so a seat that waits for one looks often.
+    fn is_at_rest(&self) -> bool {
+        self.seat.is_at_rest() && self.promote_at.is_none() && self.promoting.is_none()
+    }
+
+    /// Something happened: the next look comes soon.
+    fn look_soon(&mut self) {
+        self.look = true;
+        self.shown_at_rest = false;
+        self.look_wait = LOOK_EVERY;
     }
 
     /// Starts what may start. Answers whether some of it is over already, so that more may start.
@@ -330,10 +367,9 @@ impl Loop {
             return false;
         }
         self.ground.workers.carry_out(runs);
-        let first = self.finished.try_recv().ok();
-        let any = first.is_some();
+        let Some(first) = self.finished.try_recv() else { return false };
         self.on_finished(first);
-        any
+        true
     }
 
     fn take_runs(&mut self, now: Now, runs: &mut Vec<Carrying>) {
@@ -427,11 +463,11 @@ impl Loop {
                 self.seat.run_alone(self.ground.env.now());
             }
             seen = &mut self.news => {
-                self.look = true;
+                self.look_soon();
                 self.news = news(&self.ground, &self.seat, seen);
             }
             seen = &mut self.asked => {
-                self.look = true;
+                self.look_soon();
                 self.asked = asked(&self.ground, &self.seat, seen);
             }
             question = self.questions.recv() => self.on_question(question),
@@ -456,7 +492,13 @@ impl Loop {
         let lease = self.ground.standing.grant(now.steady).map(|grant| grant.until);
         let rest = self.rest_by.map(|by| if by <= now.steady { by.after(STOP_WITHIN) } else { by });
         let list = self.seat.drop_unused_list(now.steady);
-        let times = [promote, due, expiry, read, long, rate, batch, forward, lease, rest, list];
+        let show = (!self.shown_at_rest || !self.is_at_rest()).then_some(self.show_at);
+        let counts = self.counting.is_none() && self.seat.wants_dead_count();
+        let count = counts.then_some(self.count_at.max(self.read_after));
+        let checks = self.checking.is_none() && matches!(self.ground.standing, Standing::Member(_));
+        let check = checks.then_some(self.check_at.max(self.read_after));
+        let times =
+            [promote, due, expiry, read, long, rate, batch, forward, lease, rest, list, show, count, check];
         times.into_iter().flatten().fold(self.look_at, Steady::min)
     }
 
@@ -464,7 +506,12 @@ impl Loop {
         let now = self.ground.env.now().steady;
         if self.look_at <= now {
             self.look = true;
-            self.look_at = now.after(LOOK_EVERY);
+            self.look_wait = if self.is_at_rest() {
+                (self.look_wait * REST_LONGER).min(self.look_max)
+            } else {
+                LOOK_EVERY
+            };
+            self.look_at = now.after(self.look_wait);
         }
     }
 
@@ -486,11 +533,11 @@ impl Loop {
         Ok(())
     }
 
-    fn on_finished(&mut self, finished: Option<(RunNo, Finished)>) {
-        let mut next = finished;
+    fn on_finished(&mut self, first: (RunNo, Finished)) {
+        let mut next = Some(first);
         while let Some((number, finished)) = next {
             self.seat.finished(number, finished);
-            next = self.finished.try_recv().ok();
+            next = self.finished.try_recv();
         }
     }
 
@@ -568,11 +615,9 @@ impl Loop {
         }
     }
 
-    fn on_question(&self, question: Option<Question>) {
-        if let Some(Question { lanes, answer }) = question {
-            // Whoever asked may have gone away.
-            drop(answer.send(self.seat.under_way(&lanes, self.ground.env.now())));
-        }
+    fn on_question(&self, Question { lanes, answer }: Question) {
+        // Whoever asked may have gone away.
+        drop(answer.send(self.seat.under_way(&lanes, self.ground.env.now())));
     }
 
     fn on_forwarded(&mut self, forwarded: Result<Forwarded>) -> Result<()> {
@@ -616,6 +661,7 @@ impl Loop {
             }
         };
         let wait = if is_known { COUNT_EVERY } else { LOOK_EVERY };
+        self.shown_at_rest = false;
         self.count_at = self.ground.env.now().steady.after(wait);
     }
 

@@ -361,6 +361,17 @@ impl Seat {
             && self.gathering.is_empty()
     }
 
+    /// Whether nothing is to be done for it until it is woken.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.is_quiet()
+            && self.stage == Stage::Working
+            && !self.is_behind()
+            && self.book.len() == 0
+            && self.wanted_lanes.is_empty()
+            && self.requests.wanted().is_none()
+            && self.wants_forward().is_none()
+    }
+
     /// Takes no new turns from now on. Once nothing runs, the last commit says so.
     pub(crate) fn drain(&mut self) {
         if self.stage == Stage::Working {

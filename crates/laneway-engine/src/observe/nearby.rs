@@ -9,23 +9,34 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use laneway_core::{Claim, EventId, LaneName, ProcessorId, Seat, Timestamp};
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 
 use super::names::show_held;
 use super::why::{Limit, Short};
 use crate::handler::Desk;
+use crate::service::{Inbox, Sender, inbox};
 
-/// Questions that may wait for one seat; whoever has another one waits too.
-const QUESTIONS_MAX: usize = 16;
+/// Questions that seats of this node may have at the same time; further callers wait.
+const QUESTIONS_MAX: usize = 64;
 
 /// The processors that run on this node. Cheap to clone.
-#[derive(Clone, Default)]
-pub(crate) struct Nearby(Arc<Mutex<Inner>>);
+#[derive(Clone)]
+pub(crate) struct Nearby {
+    inner: Arc<Mutex<Inner>>,
+    /// Questions that may still be asked.
+    questions: Arc<Semaphore>,
+}
+
+impl Default for Nearby {
+    fn default() -> Self {
+        Self { inner: Arc::default(), questions: Arc::new(Semaphore::new(QUESTIONS_MAX)) }
+    }
+}
 
 #[derive(Default)]
 struct Inner {
     processors: HashMap<ProcessorId, Places>,
-    seats: HashMap<Seat, mpsc::Sender<Question>>,
+    seats: HashMap<Seat, Sender<Question>>,
 }
 
 /// What somebody wants to know of a seat.
@@ -87,7 +98,7 @@ pub(crate) struct Asked {
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        let mut parts = self.nearby.0.lock();
+        let mut parts = self.nearby.inner.lock();
         parts.seats.remove(&self.seat);
         show_held(parts.seats.len());
     }
@@ -95,17 +106,17 @@ impl Drop for Asked {
 
 impl Nearby {
     pub(crate) fn runs(&self, processor: ProcessorId, places: Places) {
-        self.0.lock().processors.insert(processor, places);
+        self.inner.lock().processors.insert(processor, places);
     }
 
     pub(crate) fn stopped(&self, processor: ProcessorId) {
-        self.0.lock().processors.remove(&processor);
+        self.inner.lock().processors.remove(&processor);
     }
 
     /// The owner of a seat is here and answers questions from now on.
-    pub(crate) fn owns(&self, seat: Seat) -> (Asked, mpsc::Receiver<Question>) {
-        let (ask, questions) = mpsc::channel(QUESTIONS_MAX);
-        let mut parts = self.0.lock();
+    pub(crate) fn owns(&self, seat: Seat) -> (Asked, Inbox<Question>) {
+        let (ask, questions) = inbox();
+        let mut parts = self.inner.lock();
         parts.seats.insert(seat, ask);
         show_held(parts.seats.len());
         drop(parts);
@@ -114,33 +125,34 @@ impl Nearby {
 
     /// Seats whose owner is here.
     pub(crate) fn seats(&self) -> usize {
-        self.0.lock().seats.len()
+        self.inner.lock().seats.len()
     }
 
     /// Whether the owner of a seat is here.
     pub(super) fn is_owner(&self, seat: Seat) -> bool {
-        self.0.lock().seats.contains_key(&seat)
+        self.inner.lock().seats.contains_key(&seat)
     }
 
     /// The seats whose owner is here, in order.
     pub(super) fn owned(&self) -> Vec<Seat> {
-        let mut seats: Vec<Seat> = self.0.lock().seats.keys().copied().collect();
+        let mut seats: Vec<Seat> = self.inner.lock().seats.keys().copied().collect();
         seats.sort_unstable();
         seats
     }
 
     /// How these lanes stand; nothing when the owner of their seat is not here.
     pub(super) async fn under_way(&self, seat: Seat, lanes: Vec<LaneName>) -> Option<UnderWay> {
-        let ask = self.0.lock().seats.get(&seat).cloned()?;
+        let ask = self.inner.lock().seats.get(&seat).cloned()?;
         let (answer, told) = oneshot::channel();
-        ask.send(Question { lanes, answer }).await.ok()?;
+        let _asking = self.questions.acquire().await.ok()?;
+        ask.send(Question { lanes, answer });
         told.await.ok()
     }
 
     /// What a head has to wait for, if it is known.
     pub(super) fn short_of(&self, processor: ProcessorId) -> Option<Short> {
         let places = |concurrency: &usize| Short::Limit(Limit::Concurrency(*concurrency));
-        match self.0.lock().processors.get(&processor)? {
+        match self.inner.lock().processors.get(&processor)? {
             Places::Here { concurrency, free } => {
                 (free.available_permits() == 0).then(|| places(concurrency))
             }

@@ -15,14 +15,19 @@ use crate::observe::count_fault;
 const BEGIN_AGAIN: Duration = Duration::from_secs(1);
 
 /// Runs a part to its end. When it panics, that is logged and counted, and told to the caller.
-pub(crate) async fn contained<A>(part: &'static str, work: impl Future<Output = A>) -> Result<A, String> {
-    let outcome = AssertUnwindSafe(work).catch_unwind().await;
-    outcome.map_err(|panic| {
+///
+/// Not an `async fn`: its future would hold the work twice, once as an argument.
+pub(crate) fn contained<A>(
+    part: &'static str,
+    work: impl Future<Output = A>,
+) -> impl Future<Output = Result<A, String>> {
+    let report = move |panic: Box<dyn Any + Send>| {
         let words = panic_words(&*panic);
         count_fault(part);
         tracing::error!(part, fault = words, "a part of the engine came to a bad end");
         words
-    })
+    };
+    AssertUnwindSafe(work).catch_unwind().map(move |outcome| outcome.map_err(report))
 }
 
 /// Runs a loop that never ends: when it panics, it begins again after a while.

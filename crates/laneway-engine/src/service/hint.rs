@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway_core::{Topic, Wakeups};
+use laneway_core::{StoreError, Topic, Wakeups};
 
 use super::Env;
 
@@ -13,16 +13,22 @@ const AGAIN_AFTER_MAX: Duration = Duration::from_secs(30);
 /// Waits until a topic was announced after the point that was seen; answers the new point. A failure is told once and
 /// waited out, because a caller that is answered at once asks again at once.
 pub(crate) async fn hint(env: &Env, wakeups: &dyn Wakeups, topic: Topic, seen: u64) -> u64 {
+    match wakeups.wait(topic, seen).await {
+        Ok(point) => point,
+        // In a box: thousands of seats wait here for a wake-up, and few of them ever for this.
+        Err(error) => Box::pin(hint_after(error, env, wakeups, topic, seen)).await,
+    }
+}
+
+/// The same after a failure.
+async fn hint_after(error: StoreError, env: &Env, wakeups: &dyn Wakeups, topic: Topic, seen: u64) -> u64 {
+    tracing::warn!(?topic, %error, "nothing is woken; it is looked at now and then");
     let mut wait = AGAIN_AFTER;
     loop {
-        match wakeups.wait(topic, seen).await {
-            Ok(point) => return point,
-            Err(error) if wait == AGAIN_AFTER => {
-                tracing::warn!(?topic, %error, "nothing is woken; it is looked at now and then");
-            }
-            Err(_told) => {}
-        }
         env.sleep(wait).await;
+        if let Ok(point) = wakeups.wait(topic, seen).await {
+            return point;
+        }
         wait = (wait * 2).min(AGAIN_AFTER_MAX);
     }
 }

@@ -6,6 +6,7 @@ mod env;
 mod fields;
 mod finish;
 mod hint;
+mod inbox;
 mod paused;
 mod store_time;
 
@@ -17,4 +18,5 @@ pub use env::{Env, Mortal};
 pub(crate) use fields::{Fields, Malformed, Reader};
 pub use finish::Finishing;
 pub(crate) use hint::hint;
+pub(crate) use inbox::{Inbox, Sender, inbox};
 pub use paused::TokioClock;

@@ -2,7 +2,6 @@
 //! something about it.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::event::Dedup;
@@ -85,14 +84,14 @@ pub(super) struct HeldWatch {
 
 impl HeldWatch {
     /// Looks once.
-    pub(super) async fn look(&mut self, store: &Arc<dyn Store>, catalogue: &Catalogue) {
-        let views = match held(&**store, catalogue).await {
+    pub(super) async fn look(&mut self, store: &dyn Store, catalogue: &Catalogue) {
+        let views = match held(store, catalogue).await {
             Ok(views) => views,
             Err(error) => return tracing::warn!(%error, "the store did not say what holds its files"),
         };
         self.show(&views);
         for view in views.iter().filter(|view| view.processor.is_some() && view.bytes >= REPORTED_BYTES) {
-            if let Err(error) = tell(&**store, catalogue, view).await {
+            if let Err(error) = tell(store, catalogue, view).await {
                 tracing::warn!(error, held = %view, "what holds files of the store could not be reported");
             }
         }

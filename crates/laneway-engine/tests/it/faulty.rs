@@ -14,6 +14,7 @@ use laneway_core::store::{
 use laneway_core::{Document, Documents, EventId, Result, Shard, Store, StoreError, Timestamp};
 use laneway_embedded::MemoryStore;
 use parking_lot::Mutex;
+use tokio::sync::Barrier;
 
 use crate::world::World;
 
@@ -48,6 +49,12 @@ pub(crate) struct Faulty {
     pub(crate) unreadable: Mutex<Option<(EventId, u32)>>,
     /// Calls about jobs.
     pub(crate) looks: AtomicU64,
+    /// Calls of trim wait until so many of them are under way.
+    pub(crate) trims_together: Mutex<Option<Arc<Barrier>>>,
+    /// Calls of trim that were let through.
+    pub(crate) trims: AtomicU64,
+    /// Calls of owners that read their shard.
+    pub(crate) reads: AtomicU64,
     /// Dead letters it handed out.
     pub(crate) letters: AtomicU64,
     /// Other processes may reach the store too.
@@ -70,6 +77,9 @@ impl Faulty {
             unlisted: AtomicBool::new(false),
             unreadable: Mutex::default(),
             looks: AtomicU64::new(0),
+            trims_together: Mutex::default(),
+            trims: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
             letters: AtomicU64::new(0),
             shared: AtomicBool::new(false),
             held: Mutex::default(),
@@ -150,6 +160,7 @@ impl Store for Faulty {
 
     async fn read(&self, read: Read) -> Result<Page> {
         if read.processor.is_some() {
+            self.reads.fetch_add(1, Ordering::Relaxed);
             self.pass(Call::Read(read.shard));
         }
         if let (ReadFrom::Ids(ids), Some((bad, left))) = (&read.from, &mut *self.unreadable.lock())
@@ -205,6 +216,11 @@ impl Store for Faulty {
 
     async fn trim(&self, trim: Trim) -> Result<Trimmed> {
         self.pass(Call::Trim);
+        let together = self.trims_together.lock().clone();
+        if let Some(together) = together {
+            together.wait().await;
+        }
+        self.trims.fetch_add(1, Ordering::Relaxed);
         self.inner.trim(trim).await
     }
 }

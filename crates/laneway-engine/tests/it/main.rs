@@ -12,6 +12,7 @@ mod failures;
 mod faults;
 mod faulty;
 mod halts;
+mod idle;
 mod jobs;
 mod latest;
 mod latest_model;

@@ -342,6 +342,7 @@ macro_rules! __each_case {
                 an_announcement_before_the_wait_is_not_missed
                 an_announcement_between_two_waits_is_not_missed
                 everybody_who_waits_is_woken
+                delayed_draft_wakes_the_owner_of_its_shard
                 a_dropped_wait_is_harmless
             }
             adoption {

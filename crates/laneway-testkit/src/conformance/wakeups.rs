@@ -1,8 +1,10 @@
 //! Cases about the third seam: hints that something may have changed.
 
+use std::time::Duration;
+
 use laneway_core::{Seat, Topic};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, delayed};
 use crate::seam;
 
 /// Seam wake-ups: an announcement before the wait is not missed.
@@ -44,6 +46,17 @@ pub async fn everybody_who_waits_is_woken(bench: &Bench) {
     for waiter in waiters {
         assert!(waiter.await.expect("a waiter does not panic"));
     }
+}
+
+/// Seam wake-ups: a delayed draft is announced like an event, because somebody must promote it when it is due.
+pub async fn delayed_draft_wakes_the_owner_of_its_shard(bench: &Bench) {
+    let place = bench.place().await;
+    let (topic, wakeups) = (Topic::Shard(place.shard), bench.wakeups());
+    wakeups.announce(topic).await.expect("announced");
+    let seen = wakeups.wait(topic, 0).await.expect("woken");
+    bench.send(&place, vec![delayed("a", "1", Duration::from_secs(60))]).await;
+    let next = wakeups.wait(topic, seen).await.expect("woken");
+    assert!(next > seen, "points grow: {next} after {seen}");
 }
 
 /// Seam wake-ups: a wait that is dropped harms neither the store nor later waits.

@@ -32,6 +32,8 @@ pub(crate) struct Cost {
 enum Attempt<T> {
     /// It was applied: its answer counts when the group is durable.
     Applied { answer: Result<T>, done: Arc<Done>, group: u64 },
+    /// It changed nothing, and everything it saw is durable: its answer counts.
+    Unchanged(Result<T>),
     /// It will not be applied.
     Refused(StoreError),
     /// It must wait until more than these groups are durable.
@@ -64,6 +66,7 @@ impl Shared {
         loop {
             match turn.attempt() {
                 Attempt::Refused(error) => return Err(error),
+                Attempt::Unchanged(answer) => return answer,
                 Attempt::Wait(groups) => self.durable_beyond(groups).await,
                 Attempt::Missed(fetched, missed) => turn.fetched = self.fetch(*fetched, missed).await?,
                 Attempt::Applied { answer, done, .. } => return settle(answer, done.wait().await),
@@ -81,6 +84,7 @@ impl Shared {
         let (answer, done) = loop {
             match turn.attempt() {
                 Attempt::Refused(error) => return Err(error),
+                Attempt::Unchanged(answer) => return answer.map(drop),
                 Attempt::Wait(groups) => self.durable_beyond(groups).await,
                 Attempt::Missed(fetched, missed) => turn.fetched = self.fetch(*fetched, missed).await?,
                 Attempt::Applied { answer, done, group } => {
@@ -105,6 +109,7 @@ impl Shared {
         loop {
             match turn.attempt() {
                 Attempt::Refused(error) => return Err(error),
+                Attempt::Unchanged(answer) => return answer,
                 Attempt::Wait(groups) => drop(self.pipeline.wait_for(groups + 1)),
                 Attempt::Missed(mut fetched, missed) => {
                     fetched.fetch(&self.archive, missed)?;
@@ -209,6 +214,11 @@ impl<'a, F> Turn<'a, F> {
         if !missed.is_empty() {
             assert_eq!(state.open_bytes(), before, "a rule reads everything before its first change");
             return Attempt::Missed(Box::new(fetched), missed);
+        }
+        // Nothing to write and nothing to wait for: no need to wake the write thread.
+        let is_durable = state.groups == shared.pipeline.groups();
+        if is_durable && !cost.synced && state.open_is_empty() {
+            return Attempt::Unchanged(answer);
         }
         state.open_group(now);
         shared.pipeline.opened(cost.synced);

@@ -216,6 +216,11 @@ impl FileState {
         self.group.frame.body_len()
     }
 
+    /// Whether no call has changed anything or announced anything in the open group.
+    pub(crate) fn open_is_empty(&self) -> bool {
+        self.open_bytes() == 0 && self.group.topics.is_empty()
+    }
+
     /// The end of the open group, for a call in it.
     pub(crate) fn open_done(&self) -> Arc<Done> {
         Arc::clone(&self.group.done)

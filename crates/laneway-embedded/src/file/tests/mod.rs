@@ -11,3 +11,4 @@ mod marks;
 mod panic;
 mod reading;
 mod relocate;
+mod unchanged;

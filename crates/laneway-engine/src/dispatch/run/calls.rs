@@ -52,7 +52,7 @@ impl Loop {
             return;
         }
         self.look = false;
-        self.look_at = now.steady.after(super::LOOK_EVERY);
+        self.look_at = now.steady.after(self.look_wait);
         self.reads_events = limit > 0;
         self.seat.read_sent();
         let id = self.seat.id();
@@ -177,7 +177,6 @@ impl Loop {
             Some(async move { forward_outbox(&*ground.store, &ground.catalogue, from, after).await }.boxed());
     }
 
-    /// The loop looks around at least once a second, so this needs no alarm of its own.
     pub(super) fn send_count(&mut self, now: Now) {
         if self.counting.is_some() || self.count_at > now.steady || !self.seat.wants_dead_count() {
             return;
@@ -196,7 +195,6 @@ impl Loop {
         self.counting = Some(counting.boxed());
     }
 
-    /// The loop looks around at least once a second, so this needs no alarm of its own either.
     pub(super) fn send_check(&mut self, now: Now) {
         let others = matches!(self.ground.standing, Standing::Member(_));
         if !others || self.checking.is_some() || self.check_at > now.steady {

@@ -106,6 +106,8 @@ async fn known_history_is_told_by_every_meter() {
         "laneway_store_held_bytes",
     ];
     listed.retain(|name, _| !silent.contains(&name.as_str()));
+    // Retention tells of the clock, and does not run here.
+    listed.retain(|name, _| !name.starts_with("laneway_clock_"));
     assert_eq!(told.names(), listed, "everything that is listed is told, and nothing else");
 }
 

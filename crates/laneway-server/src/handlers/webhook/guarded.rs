@@ -1,8 +1,10 @@
 //! Calls to an endpoint that was named over the API.
 //!
 //! For every delivery its name is looked up once, every address it has is checked, and the connection goes to one of exactly
-//! those: a name that means another address a moment later changes nothing. TLS still asks for the name. Nothing is followed,
-//! and a connection is used once.
+//! those: a name that means another address a moment later changes nothing. TLS still asks for the name. Nothing is followed.
+//!
+//! A few connections stay open for the next deliveries. Such a delivery looks its name up and checks the addresses all the
+//! same, and uses a connection only if it goes to one of them.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,6 +18,8 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use laneway::Steady;
+use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -29,6 +33,10 @@ use crate::seam;
 const CONNECT: Duration = Duration::from_secs(5);
 /// Most addresses that are tried.
 const ADDRESSES_MAX: usize = 4;
+/// Most connections to an endpoint that are kept.
+const KEPT_MAX: usize = 16;
+/// A connection is used again within this time: shorter than the one after which common servers close it.
+const KEPT_FOR: Duration = Duration::from_secs(4);
 
 /// Finds the addresses of a name.
 type Resolve = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
@@ -38,6 +46,14 @@ pub(in crate::handlers) struct Guarded {
     target: Target,
     rules: Arc<Rules>,
     resolve: Resolve,
+    kept: Mutex<Vec<Kept>>,
+}
+
+/// A connection that was used. It may be used again once its last answer was read to the end.
+struct Kept {
+    address: SocketAddr,
+    sender: http1::SendRequest<Full<Bytes>>,
+    used_at: Steady,
 }
 
 impl Guarded {
@@ -53,7 +69,7 @@ impl Guarded {
                 Ok(found.map(|address| address.ip()).collect())
             })
         });
-        Self { target, rules, resolve }
+        Self { target, rules, resolve, kept: Mutex::default() }
     }
 
     /// Where it is.
@@ -67,14 +83,38 @@ impl Guarded {
         mut request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, String> {
         let addresses = self.checked().await.map_err(|wrong| format!("not called: {wrong}"))?;
-        let stream = connected(&addresses).await?;
         let authority = self.target.uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
         let host = HeaderValue::from_str(authority).map_err(|error| error.to_string())?;
         request.headers_mut().insert(HOST, host);
         let path = self.target.uri.path_and_query().map_or("/", |path| path.as_str());
         *request.uri_mut() = path.parse().map_err(|error| format!("cannot be posted: {error}"))?;
+        while let Some(mut kept) = self.take_kept(&addresses) {
+            match kept.sender.try_send_request(request).await {
+                Ok(answer) => {
+                    self.keep(kept.address, kept.sender);
+                    return Ok(answer);
+                }
+                // It was closed before anything was sent.
+                Err(mut failed) => match failed.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return Err(lost(&failed.into_error())),
+                },
+            }
+        }
+        let (address, mut sender) = self.connected(&addresses).await?;
+        let answer = sender.send_request(request).await.map_err(|error| lost(&error))?;
+        self.keep(address, sender);
+        Ok(answer)
+    }
+
+    /// A new connection to one of these.
+    async fn connected(
+        &self,
+        addresses: &[SocketAddr],
+    ) -> Result<(SocketAddr, http1::SendRequest<Full<Bytes>>), String> {
+        let (address, stream) = connected(addresses).await?;
         if !self.target.is_https {
-            return sent(stream, request).await;
+            return Ok((address, sender(stream).await?));
         }
         let name = match &self.target.host {
             Host::Name(name) => ServerName::try_from(name.clone()).map_err(|error| error.to_string())?,
@@ -82,7 +122,25 @@ impl Guarded {
         };
         let connector = TlsConnector::from(Arc::clone(&self.rules.tls));
         let stream = connector.connect(name, stream).await.map_err(|error| lost(&error))?;
-        sent(stream, request).await
+        Ok((address, sender(stream).await?))
+    }
+
+    /// A connection to one of these that was used lately and is free.
+    fn take_kept(&self, addresses: &[SocketAddr]) -> Option<Kept> {
+        let now = seam::steady();
+        let mut kept = self.kept.lock();
+        kept.retain(|kept| !kept.sender.is_closed() && now.since(kept.used_at) < KEPT_FOR);
+        let is_usable = |kept: &Kept| kept.sender.is_ready() && addresses.contains(&kept.address);
+        let free = kept.iter().rposition(is_usable)?;
+        Some(kept.swap_remove(free))
+    }
+
+    fn keep(&self, address: SocketAddr, sender: http1::SendRequest<Full<Bytes>>) {
+        let mut kept = self.kept.lock();
+        // A connection that is not kept ends with its answer.
+        if kept.len() < KEPT_MAX {
+            kept.push(Kept { address, sender, used_at: seam::steady() });
+        }
     }
 
     /// The addresses that may be connected to. All are checked: one that is refused tells of a name that is no good.
@@ -117,11 +175,15 @@ fn lost(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// The first of these that takes a connection.
-async fn connected(addresses: &[SocketAddr]) -> Result<TcpStream, String> {
+async fn connected(addresses: &[SocketAddr]) -> Result<(SocketAddr, TcpStream), String> {
     let mut last = format!("no answer: no connection within {} s", CONNECT.as_secs());
     for address in addresses {
         match seam::within(CONNECT, TcpStream::connect(address)).await {
-            Some(Ok(stream)) => return Ok(stream),
+            Some(Ok(stream)) => {
+                // What is sent is small: it must not wait for an answer to what was sent before.
+                stream.set_nodelay(true).map_err(|error| lost(&error))?;
+                return Ok((*address, stream));
+            }
             Some(Err(error)) => last = lost(&error),
             None => {}
         }
@@ -129,15 +191,14 @@ async fn connected(addresses: &[SocketAddr]) -> Result<TcpStream, String> {
     Err(last)
 }
 
-async fn sent(
+/// Sends requests over a connection, one after the other.
+async fn sender(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    request: Request<Full<Bytes>>,
-) -> Result<Response<Incoming>, String> {
-    let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(|error| lost(&error))?;
-    // It ends with its one answer; what goes wrong with it is told to whoever waits for that.
+) -> Result<http1::SendRequest<Full<Bytes>>, String> {
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| lost(&error))?;
+    // It ends with its sender; what goes wrong with it is told to whoever waits for an answer.
     drop(seam::spawn(connection));
-    sender.send_request(request).await.map_err(|error| lost(&error))
+    Ok(sender)
 }
 
 #[cfg(test)]
@@ -164,7 +225,8 @@ mod tests {
     }
 
     fn guarded(url: &str, rules: &Arc<Rules>, resolve: Resolve) -> Result<Guarded, String> {
-        Ok(Guarded { target: Target::parse(url, rules)?, rules: Arc::clone(rules), resolve })
+        let kept = Mutex::default();
+        Ok(Guarded { target: Target::parse(url, rules)?, rules: Arc::clone(rules), resolve, kept })
     }
 
     /// Each line is a URL, or a URL and what its name means.
@@ -227,5 +289,76 @@ mod tests {
         let rules = rules(vec![443], false);
         let guarded = guarded("https://both.example.org/", &rules, meaning(vec![meant]).0).unwrap();
         assert!(guarded.checked().await.unwrap_err().contains("10.0.0.1 is private"));
+    }
+
+    /// An endpoint on this machine that takes so many connections and answers every request. Answers its port, and how many
+    /// requests came over each connection.
+    async fn endpoint(connections: usize) -> (u16, tokio::task::JoinHandle<Vec<usize>>) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let serving = seam::spawn(async move {
+            let mut served = Vec::new();
+            for _ in 0..connections {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                served.push(seam::spawn(async move { answered(&mut stream).await }));
+            }
+            futures::future::join_all(served).await.into_iter().map(Result::unwrap).collect()
+        });
+        (port, serving)
+    }
+
+    /// Answers requests without a body until the connection ends; counts them.
+    async fn answered(stream: &mut TcpStream) -> usize {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let (mut requests, mut received) = (0, Vec::new());
+        while stream.read_buf(&mut received).await.unwrap_or(0) > 0 {
+            if received.ends_with(b"\r\n\r\n") {
+                received.clear();
+                requests += 1;
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+            }
+        }
+        requests
+    }
+
+    async fn post(guarded: &Guarded) {
+        use http_body_util::BodyExt as _;
+        let request = Request::post(guarded.uri().clone()).body(Full::default()).unwrap();
+        let answer = guarded.request(request).await.unwrap();
+        assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "ok");
+    }
+
+    fn local_rules(port: u16) -> Arc<Rules> {
+        let private = vec!["127.0.0.0/8".parse().unwrap()];
+        Arc::new(Rules::new(Secret::new("s"), vec![port], private, true, None).unwrap())
+    }
+
+    #[tokio::test]
+    async fn deliveries_share_a_connection_and_each_one_looks_the_name_up() {
+        let (port, serving) = endpoint(1).await;
+        let rules = local_rules(port);
+        let (resolve, asked) = meaning(vec![vec!["127.0.0.1".parse().unwrap()]]);
+        let guarded = guarded(&format!("http://hooks.example.org:{port}/"), &rules, resolve).unwrap();
+        for _ in 0..3 {
+            post(&guarded).await;
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 3);
+        drop(guarded);
+        assert_eq!(serving.await.unwrap(), [3]);
+    }
+
+    #[tokio::test]
+    async fn kept_connection_is_not_used_when_the_name_means_another_address() {
+        let (port, serving) = endpoint(1).await;
+        let rules = local_rules(port);
+        let (here, inside) = ("127.0.0.1".parse().unwrap(), "169.254.169.254".parse().unwrap());
+        let (resolve, _) = meaning(vec![vec![here], vec![inside]]);
+        let guarded = guarded(&format!("http://rebind.example.org:{port}/"), &rules, resolve).unwrap();
+        post(&guarded).await;
+        let request = Request::post(guarded.uri().clone()).body(Full::default()).unwrap();
+        let wrong = guarded.request(request).await.unwrap_err();
+        assert!(wrong.contains("169.254.169.254 is link-local"), "{wrong}");
+        drop(guarded);
+        assert_eq!(serving.await.unwrap(), [1]);
     }
 }

@@ -1,0 +1,111 @@
+//! Seats without work: they leave the store alone, and work that comes starts at once all the same.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use laneway_core::{Clock, Delay, DelayMode, StartAfter, Steady, StreamSettings, Timestamp};
+use laneway_embedded::MemoryStore;
+use laneway_engine::log::Appending;
+use laneway_engine::service::TokioClock;
+use laneway_engine::{Env, ProcessorSettings};
+
+use crate::faulty::Faulty;
+use crate::seam;
+use crate::world::{World, draft};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+const SEATS: u32 = 10;
+
+/// How often a seat may ask for the time when it wakes up.
+const READINGS_PER_WAKE: u64 = 20;
+
+/// A clock that counts how often it is asked: whoever wakes up asks for the time.
+#[derive(Debug)]
+struct CountedClock {
+    clock: TokioClock,
+    readings: AtomicU64,
+}
+
+impl Clock for CountedClock {
+    fn calendar(&self) -> Timestamp {
+        self.clock.calendar()
+    }
+
+    fn steady(&self) -> Steady {
+        self.readings.fetch_add(1, Ordering::Relaxed);
+        self.clock.steady()
+    }
+
+    fn epoch(&self) -> u128 {
+        self.clock.epoch()
+    }
+}
+
+/// A world in which nothing has happened for an hour, and its store.
+async fn idle_for_an_hour(shared: bool) -> (World, Arc<Faulty>) {
+    idle_by(Arc::new(TokioClock::start()), shared).await
+}
+
+async fn idle_by(clock: Arc<dyn Clock>, shared: bool) -> (World, Arc<Faulty>) {
+    let store_clock = Arc::new(TokioClock::start());
+    let (env, memory) = (Env::seeded(clock, 7), Arc::new(MemoryStore::new(store_clock)));
+    let store = Faulty::new(memory.clone());
+    store.shared.store(shared, Ordering::Relaxed);
+    let world = World::through(store.clone(), memory, env);
+    let settings = StreamSettings { partitions: SEATS, ..StreamSettings::default() };
+    world.engine.define_stream("orders", settings).await.expect("a new stream");
+    world.process(ProcessorSettings::default()).await;
+    seam::wait(HOUR).await;
+    (world, store)
+}
+
+#[tokio::test(start_paused = true)]
+async fn seat_without_work_reads_less_and_less_often() {
+    // Once a minute, and on a store that others change every five seconds.
+    for (shared, reads_max) in [(false, 70), (true, 740)] {
+        let (_world, store) = idle_for_an_hour(shared).await;
+        let reads = store.reads.load(Ordering::Relaxed) / u64::from(SEATS);
+        assert!(reads <= reads_max, "{reads} reads of each seat in an hour; shared: {shared}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn seat_without_work_does_not_wake_on_its_own() {
+    let clock = Arc::new(CountedClock { clock: TokioClock::start(), readings: AtomicU64::new(0) });
+    let (_world, _store) = idle_by(clock.clone(), false).await;
+    let before = clock.readings.load(Ordering::Relaxed);
+    seam::wait(HOUR).await;
+    let readings = (clock.readings.load(Ordering::Relaxed) - before) / u64::from(SEATS);
+    assert!(readings <= 60 * READINGS_PER_WAKE, "{readings} readings of each seat in an hour");
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_for_a_seat_that_was_idle_for_long_runs_at_once() {
+    let (mut world, _store) = idle_for_an_hour(false).await;
+    let sent = world.env.clock().steady();
+    world.send(&[("ann", "ok")]).await;
+    assert_eq!(world.nexts(1).await, ["ok"]);
+    assert!(world.env.clock().steady().since(sent) < Duration::from_millis(10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn draft_that_is_due_soon_runs_in_time_after_a_long_rest() {
+    let (mut world, _store) = idle_for_an_hour(false).await;
+    let (sent, delay) = (world.env.clock().steady(), Duration::from_secs(2));
+    let delayed = Delay { until: StartAfter::Delay(delay), mode: DelayMode::Join };
+    let drafts = vec![laneway_core::Draft { delay: Some(delayed), ..draft("ann", "ok") }];
+    let sent_it = world.engine.producer().append("orders", Appending { drafts, object: None }).await;
+    assert!(sent_it.is_ok_and(|sent| sent.iter().all(|sent| sent.receipt.is_ok())));
+    assert_eq!(world.nexts(1).await, ["ok"]);
+    let took = world.env.clock().steady().since(sent);
+    assert!(took >= delay && took < delay + Duration::from_millis(100), "after {took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_to_a_seat_that_was_idle_for_long_is_decided_at_once() {
+    let (world, _store) = idle_for_an_hour(false).await;
+    let operator = world.engine.operator();
+    let filed = operator.pause("charge", "test").await.expect("it exists");
+    assert!(operator.wait(&filed, Duration::from_secs(1)).await.expect("the store answers"));
+}
