@@ -335,16 +335,10 @@ mod tests {
     /// Bytes that the task of a seat may take, apart from what it has to do.
     const SEAT_BYTES_MAX: usize = 6 << 10;
 
-    fn size_of_own<F>(
-        _: fn(
-            Arc<Ground>,
-            SeatId,
-            Arc<ProcessorSettings>,
-            Arc<StreamInfo>,
-            Names,
-            watch::Receiver<Order>,
-        ) -> F,
-    ) -> usize {
+    type Owning<F> =
+        fn(Arc<Ground>, SeatId, Arc<ProcessorSettings>, Arc<StreamInfo>, Names, watch::Receiver<Order>) -> F;
+
+    fn size_of_own<F>(_: Owning<F>) -> usize {
         size_of::<F>()
     }
 
