@@ -32,7 +32,8 @@ struct Sizes {
 }
 
 const QUICK: Sizes = Sizes { streams: 100, settle: 2, measured: 3 };
-const LONG: Sizes = Sizes { settle: 12, measured: 30, ..QUICK };
+/// Long enough for what idle seats and retention do once a minute.
+const LONG: Sizes = Sizes { settle: 75, measured: 125, ..QUICK };
 
 pub(super) fn run(context: &Context) -> Result<Vec<Row>, Failure> {
     let Sizes { streams, settle, measured } = context.choose(QUICK, LONG);
