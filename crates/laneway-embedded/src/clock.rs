@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use laneway_core::clock::CLOCK_CLOSED_MAX;
 use laneway_core::{Clock, ClockReport, ClockWatch, Steady, Timestamp, WatchMark};
 use parking_lot::Mutex;
 
@@ -64,8 +65,8 @@ impl StoreClock {
             (machine, ClockWatch::fresh(settle, wall, machine))
         } else if same_boot {
             let steady = Steady(mark.steady.0.saturating_add(machine.0 - mark.machine.0));
-            let resumed = mark.watch.map(|watch| ClockWatch::resume(settle, watch));
-            (steady, resumed.unwrap_or_else(|| ClockWatch::unmarked(settle, wall, steady)))
+            let resumed = mark.watch.map(|watch| ClockWatch::resume(settle, watch, mark.steady));
+            (steady, resumed.unwrap_or_else(|| ClockWatch::unmarked(settle, mark.calendar, wall, steady)))
         } else {
             rebooted(mark, wall, settle)
         };
@@ -82,14 +83,9 @@ impl StoreClock {
         let machine = self.clock.steady();
         let mut last = self.last.lock();
         let last = &mut *last;
-        let mut steady = Steady(machine.0.wrapping_add(last.offset)).max(last.now.steady);
+        let steady = Steady(machine.0.wrapping_add(last.offset)).max(last.now.steady);
         let was_settled = last.watch.times().settled;
         let observed = last.watch.observe(wall, steady);
-        if observed.closed_for > 0 {
-            last.offset = last.offset.wrapping_add(observed.closed_for);
-            last.watch.shift_steady(observed.closed_for);
-            steady = steady.after(Duration::from_micros(observed.closed_for));
-        }
         let times = last.watch.times();
         if let Some(jump) = observed.jump {
             warn_of(jump, self.settle);
@@ -100,7 +96,8 @@ impl StoreClock {
             calendar: times.wall.max(last.now.calendar),
             wall: times.wall,
             dates: times.dates,
-            expiry: if times.settled { times.wall } else { Timestamp(0) },
+            expiry: times.expiry,
+            settled: times.settled,
             steady,
         };
         last.now
@@ -135,23 +132,23 @@ impl StoreClock {
     }
 }
 
-/// Where steady time goes on after another boot, and how far the wall clock is trusted.
+/// Where steady time goes on after another boot, and how far the wall clock is trusted. Steady time counts the time that
+/// the store was closed as far as the wall clock may be believed at once: a delay may end late for that, never early.
 fn rebooted(mark: ClockMark, wall: Timestamp, settle: Duration) -> (Steady, ClockWatch) {
+    let closed_since = |time: u64| Duration::from_micros(wall.0.saturating_sub(time)).min(CLOCK_CLOSED_MAX);
     let Some(known) = mark.watch else {
-        let closed_for = Duration::from_micros(wall.0.saturating_sub(mark.calendar.0));
-        let steady = mark.steady.after(closed_for);
-        return (steady, ClockWatch::unmarked(settle, wall, steady));
+        let steady = mark.steady.after(closed_since(mark.calendar.0));
+        return (steady, ClockWatch::unmarked(settle, mark.calendar, wall, steady));
     };
     let (mut watch, observed) = ClockWatch::rebooted(settle, known, mark.steady, wall, mark.steady);
     if let Some(jump) = observed.jump {
         warn_of(jump, settle);
-        // Nothing tells how long the store was closed. The watch says so once it knows.
         return (mark.steady, watch);
     }
     let written = known.believed.0.saturating_add(mark.steady.since(known.steady).as_micros() as u64);
-    let closed_for = wall.0.saturating_sub(written);
-    watch.shift_steady(closed_for);
-    (mark.steady.after(Duration::from_micros(closed_for)), watch)
+    let closed_for = closed_since(written);
+    watch.shift_steady(closed_for.as_micros() as u64);
+    (mark.steady.after(closed_for), watch)
 }
 
 fn warn_of(jump: i64, settle: Duration) {

@@ -24,7 +24,7 @@ use crate::store::RedisStore;
 const COMPARE_MICROS: u64 = 10_000_000;
 const JUMP_MICROS: u64 = CLOCK_JUMP.as_micros() as u64;
 const RECORD_VERSION: u8 = 1;
-const RECORD_BYTES: usize = 1 + 16 + 9 * 8 + 1;
+const RECORD_BYTES: usize = 1 + 16 + 10 * 8 + 1;
 
 /// The times of one call, as scripts take them.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +33,9 @@ pub(crate) struct CallTimes {
     pub(crate) steady: u64,
     pub(crate) wall: u64,
     pub(crate) dates: u64,
-    /// What was to live until before this may be deleted; zero while the clock is not settled.
+    /// What was to live until before this is over; stands still while the clock is not settled.
     pub(crate) expiry: u64,
+    pub(crate) settled: bool,
     /// For leases: jumps of the wall clock do not move it.
     pub(crate) lease: u64,
     /// What the server's clock should read; `None` where a test gives the time.
@@ -43,8 +44,16 @@ pub(crate) struct CallTimes {
 
 impl CallTimes {
     /// For the script that reads the clock.
-    pub(crate) const UNKNOWN: Self =
-        Self { calendar: 0, steady: 0, wall: 0, dates: 0, expiry: 0, lease: 0, expected: None };
+    pub(crate) const UNKNOWN: Self = Self {
+        calendar: 0,
+        steady: 0,
+        wall: 0,
+        dates: 0,
+        expiry: 0,
+        settled: false,
+        lease: 0,
+        expected: None,
+    };
 }
 
 /// The server's clock as this process knows it.
@@ -105,7 +114,8 @@ impl ServerClock {
             steady: state.steady(),
             wall: times.wall.0,
             dates: times.dates.0,
-            expiry: if times.settled { times.wall.0 } else { 0 },
+            expiry: times.expiry.0,
+            settled: times.settled,
             lease: state.read.wrapping_add(state.shift),
             expected: (!self.given).then_some(state.read),
         })
@@ -142,10 +152,6 @@ impl ServerClock {
         (state.read, state.machine) = (read, machine);
         let steady = Steady(state.steady());
         let observed = state.watch.observe(Timestamp(read), steady);
-        if observed.closed_for > 0 {
-            state.shift = state.shift.wrapping_add(observed.closed_for);
-            state.watch.shift_steady(observed.closed_for);
-        }
         observed.jump.into_iter().for_each(|jump| warn_of(jump, self.settle));
     }
 
@@ -167,12 +173,15 @@ impl ServerClock {
         let Some((version, record)) = record else {
             let base = if self.given { machine.wrapping_sub(read) } else { 0 };
             let (wall, steady) = (Timestamp(read), Steady(read.wrapping_add(base)));
-            let begin = if in_use { ClockWatch::unmarked } else { ClockWatch::fresh };
-            let watch = begin(self.settle, wall, steady);
+            let watch = if in_use {
+                ClockWatch::unmarked(self.settle, Timestamp(0), wall, steady)
+            } else {
+                ClockWatch::fresh(self.settle, wall, steady)
+            };
             return State { read, machine, shift: 0, base, watch, version: 0, calendar: 0, compare_at: 0 };
         };
         let Record { shift, base, mark, .. } = record;
-        let watch = ClockWatch::resume(self.settle, mark);
+        let watch = ClockWatch::resume(self.settle, mark, mark.steady);
         let mut state = State {
             read: mark.read.0,
             machine: record.machine,
@@ -199,7 +208,7 @@ impl ServerClock {
         let (watch, observed) = reboot(Steady(state.steady()));
         state.watch = watch;
         if let Some(jump) = observed.jump {
-            // Nothing tells how much time has passed. The watch says so once it knows.
+            // Nothing tells how much time has passed: a delay may end late for that, never early.
             state.shift = shift.wrapping_sub(read.wrapping_sub(before));
             state.watch = reboot(Steady(state.steady())).0;
             warn_of(jump, self.settle);
@@ -224,7 +233,7 @@ impl State {
             return;
         }
         self.shift = record.shift;
-        self.watch = ClockWatch::resume(settle, record.mark);
+        self.watch = ClockWatch::resume(settle, record.mark, record.mark.steady);
     }
 }
 
@@ -243,6 +252,7 @@ impl Record {
             mark.read.0,
             mark.since.0,
             mark.floor.0,
+            mark.expired.0,
             mark.jumps,
         ] {
             out.put_u64(value);
@@ -256,7 +266,7 @@ impl Record {
             return Err(corrupt("the record of the clock is of another release or damaged"));
         }
         let epoch = from.get_u128();
-        let [shift, base, machine, steady, believed, read, since, floor, jumps] =
+        let [shift, base, machine, steady, believed, read, since, floor, expired, jumps] =
             std::array::from_fn(|_| from.get_u64());
         let flags = from.get_u8();
         let mark = WatchMark {
@@ -265,6 +275,7 @@ impl Record {
             read: Timestamp(read),
             since: Steady(since),
             floor: Timestamp(floor),
+            expired: Timestamp(expired),
             jumps,
             firm: flags & 1 != 0,
             settled: flags & 2 != 0,
@@ -343,6 +354,8 @@ impl RedisStore {
                 match found {
                     Some(_) if jumped => state.version = stored,
                     Some(record) => state.adopt(clock.settle, stored, &record),
+                    // The record is gone, so the next comparison writes it again.
+                    None if !written => state.version = 0,
                     None => {}
                 }
                 if jumped {
@@ -367,6 +380,7 @@ mod tests {
             read: Timestamp(3),
             since: Steady(4),
             floor: Timestamp(5),
+            expired: Timestamp(11),
             jumps: 6,
             firm: true,
             settled: false,

@@ -139,9 +139,10 @@ impl RedisStore {
             [times.calendar, times.steady, times.wall, times.dates, times.expiry, times.lease]
                 .map(|micros| micros.to_string().into_bytes());
         let expected = times.expected.map_or_else(Vec::new, |micros| micros.to_string().into_bytes());
+        let settled = if times.settled { vec![b'1'] } else { Vec::new() };
         let channel = self.inner.names.channel().into_bytes();
         let arguments =
-            [packed.to_vec(), calendar, steady, life, channel, wall, dates, expiry, lease, expected];
+            [packed.to_vec(), calendar, steady, life, channel, wall, dates, expiry, lease, expected, settled];
         let value = self.inner.links.run(&link, source, keys, &arguments).await?;
         judge(Reply::of(value)?, subject, link.server.incarnation)
     }

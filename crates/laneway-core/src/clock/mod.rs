@@ -14,4 +14,6 @@ pub use manual::ManualClock;
 pub use source::Clock;
 pub use system::SystemClock;
 pub use time::{Steady, Timestamp};
-pub use watch::{CLOCK_JUMP, CLOCK_SETTLE, ClockReport, ClockWatch, Observed, Times, WatchMark};
+pub use watch::{
+    CLOCK_CLOSED_MAX, CLOCK_JUMP, CLOCK_SETTLE, ClockReport, ClockWatch, Observed, Times, WatchMark,
+};

@@ -7,7 +7,8 @@
 //! - *Which time is it?* [`Times::wall`], the base of new deadlines. After a jump it goes on from before the jump
 //!   by the steady clock, until the new reading is believed.
 //! - *Which dates are due?* [`Times::dates`], never ahead of what the steady clock confirms.
-//! - *May data be deleted by its age?* Only while [`Times::settled`].
+//! - *Is the life of something over?* Up to [`Times::expiry`], which stands still while the clock is not settled: what was
+//!   over stays over, and nothing else is deleted by its age.
 //!
 //! A reading is believed after the wall clock has agreed with the steady clock for the settling time. A jump back
 //! to the time before the jump is believed at once. Plain code: time comes in, decisions go out.
@@ -23,13 +24,13 @@ pub const CLOCK_JUMP: Duration = Duration::from_secs(60);
 pub const CLOCK_SETTLE: Duration = Duration::from_secs(600);
 
 /// After a reboot nothing confirms how long the store was closed. Up to this the wall clock is believed.
-const CLOSED_MAX: Duration = Duration::from_secs(24 * 3_600);
+pub const CLOCK_CLOSED_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 /// Wall clocks are slewed by at most 500 millionths, so readings far apart may differ by as much.
 const SLEW_DIVISOR: u64 = 2_000;
 
 const JUMP_MICROS: u64 = CLOCK_JUMP.as_micros() as u64;
-const CLOSED_MICROS: u64 = CLOSED_MAX.as_micros() as u64;
+const CLOSED_MICROS: u64 = CLOCK_CLOSED_MAX.as_micros() as u64;
 
 /// A moment on both clocks. Later moments follow from it by steady time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +52,9 @@ pub struct Times {
     pub wall: Timestamp,
     /// Dates up to this are due.
     pub dates: Timestamp,
-    /// Whether data may be deleted because of its age.
+    /// What was to live until before this is over.
+    pub expiry: Timestamp,
+    /// Whether more may be deleted because of its age.
     pub settled: bool,
 }
 
@@ -87,9 +90,6 @@ impl ClockReport {
 pub struct Observed {
     /// Microseconds by which the wall clock jumped, if it did.
     pub jump: Option<i64>,
-    /// Microseconds that the store turned out to have been closed for longer than it could confirm. The steady
-    /// time of the store moves by as much.
-    pub closed_for: u64,
 }
 
 /// What a watch writes down, to go on after a restart.
@@ -105,13 +105,15 @@ pub struct WatchMark {
     pub since: Steady,
     /// The least that the time can be: it was believed once.
     pub floor: Timestamp,
+    /// What was to live until before this was over when the clock was last settled.
+    pub expired: Timestamp,
     /// How often the wall clock was found to have jumped.
     pub jumps: u64,
     /// The believed time was confirmed for a whole settling time.
     pub firm: bool,
     /// Data may be deleted by its age.
     pub settled: bool,
-    /// How long the store was closed is not known.
+    /// A later time than the believed one may be right: new deadlines count from it.
     pub gap: bool,
 }
 
@@ -139,6 +141,7 @@ pub struct ClockWatch {
     line: Line,
     since: u64,
     floor: Line,
+    expired: u64,
     jumps: u64,
     firm: bool,
     settled: bool,
@@ -155,6 +158,7 @@ impl ClockWatch {
             line: read,
             since: steady.0,
             floor: Line::default(),
+            expired: 0,
             jumps: 0,
             firm: false,
             settled: true,
@@ -162,14 +166,15 @@ impl ClockWatch {
         }
     }
 
-    /// Begins with a store that holds data, without a mark: the clock has to settle first.
-    pub fn unmarked(settle: Duration, wall: Timestamp, steady: Steady) -> Self {
-        Self { settled: false, ..Self::fresh(settle, wall, steady) }
+    /// Begins with a store that holds data, without a mark: the clock has to settle first. What was to live until before
+    /// `expired` is over.
+    pub fn unmarked(settle: Duration, expired: Timestamp, wall: Timestamp, steady: Steady) -> Self {
+        Self { settled: false, expired: expired.0, ..Self::fresh(settle, wall, steady) }
     }
 
     /// Goes on where steady time was never interrupted, as on the same boot. Readings from now on show whether the
-    /// wall clock was set in between.
-    pub fn resume(settle: Duration, mark: WatchMark) -> Self {
+    /// wall clock was set in between. `last` is when something was last written down.
+    pub fn resume(settle: Duration, mark: WatchMark, last: Steady) -> Self {
         let at = |wall: Timestamp| Line { wall: wall.0, steady: mark.steady.0 };
         Self {
             settle: micros(settle),
@@ -177,6 +182,7 @@ impl ClockWatch {
             line: at(mark.believed),
             since: mark.since.0,
             floor: if mark.floor.0 == 0 { Line::default() } else { at(mark.floor) },
+            expired: mark.expired_at(last),
             jumps: mark.jumps,
             firm: mark.firm,
             settled: mark.settled,
@@ -193,7 +199,8 @@ impl ClockWatch {
         wall: Timestamp,
         steady: Steady,
     ) -> (Self, Observed) {
-        let mut watch = Self { jumps: mark.jumps, ..Self::unmarked(settle, wall, steady) };
+        let expired = Timestamp(mark.expired_at(last));
+        let mut watch = Self { jumps: mark.jumps, ..Self::unmarked(settle, expired, wall, steady) };
         // A time that nothing has confirmed says nothing about the next one.
         let believed = if mark.firm || mark.settled { mark.believed } else { mark.floor };
         if believed.0 == 0 {
@@ -207,7 +214,7 @@ impl ClockWatch {
         watch.line = watch.floor;
         watch.gap = wall.0 > floor;
         watch.jumps += 1;
-        (watch, Observed { jump: Some(difference(wall.0, floor)), closed_for: 0 })
+        (watch, Observed { jump: Some(difference(wall.0, floor)) })
     }
 
     /// Whether the wall clock reads a time that a reboot can explain.
@@ -226,6 +233,11 @@ impl ClockWatch {
         let jumped = wall.0.abs_diff(expected) > tolerance;
         self.read = Line { wall: wall.0, steady };
         if jumped {
+            if self.settled {
+                self.expired = self.line.at(steady);
+            }
+            // Before any time was confirmed, a later one is as likely to be right.
+            self.gap |= !self.firm && wall.0 > expected;
             self.jumps += 1;
             self.since = steady;
             self.settled = false;
@@ -234,35 +246,37 @@ impl ClockWatch {
         }
         // Without a settling time every reading is believed.
         self.settled |= self.settle == 0;
-        Observed { jump: jumped.then(|| difference(wall.0, expected)), closed_for: self.believe(tolerance) }
+        self.believe(tolerance);
+        Observed { jump: jumped.then(|| difference(wall.0, expected)) }
     }
 
-    /// Moves what is believed on to the last reading, or leaves it to steady time. Answers by how much the time
-    /// turned out to be later than could be confirmed.
-    fn believe(&mut self, tolerance: u64) -> u64 {
+    /// Moves what is believed on to the last reading, or leaves it to steady time.
+    fn believe(&mut self, tolerance: u64) {
         let Line { wall, steady } = self.read;
         let line = self.line.at(steady);
         let confirmed = self.settled && (self.firm || self.settle == 0);
         let agrees = wall.abs_diff(line) <= tolerance;
         let explained = self.gap && self.is_plausible();
         if confirmed || agrees || explained {
-            let closed_for = if self.gap { wall.saturating_sub(line) } else { 0 };
             self.gap = false;
             self.line = self.read;
-            return closed_for;
-        }
-        // Nothing has confirmed the time before the jump either, and the earlier one harms least.
-        if !self.firm && wall < line {
+        } else if !self.firm && wall < line {
+            // Nothing has confirmed the time before the jump either, and the earlier one harms least.
             self.line = Line { wall: wall.max(self.floor.at(steady)), steady };
         }
-        0
     }
 
     /// The times at the last reading.
     pub fn times(&self) -> Times {
         let line = self.line.at(self.read.steady);
         let wall = if self.gap { self.read.wall.max(line) } else { line };
-        Times { wall: Timestamp(wall), dates: Timestamp(line), settled: self.settled }
+        let expiry = if self.settled { wall } else { self.expired.min(line) };
+        Times {
+            wall: Timestamp(wall),
+            dates: Timestamp(line),
+            expiry: Timestamp(expiry),
+            settled: self.settled,
+        }
     }
 
     /// How often the wall clock was found to have jumped.
@@ -301,10 +315,22 @@ impl ClockWatch {
             read: Timestamp(self.read.wall),
             since: Steady(self.since),
             floor: Timestamp(if self.floor.wall == 0 { 0 } else { self.floor.at(steady) }),
+            expired: self.times().expiry,
             jumps: self.jumps,
             firm: self.firm,
             settled: self.settled,
             gap: self.gap,
+        }
+    }
+}
+
+impl WatchMark {
+    /// What was over when something was last written down.
+    fn expired_at(&self, last: Steady) -> u64 {
+        if self.settled {
+            self.believed.0.saturating_add(last.0.saturating_sub(self.steady.0))
+        } else {
+            self.expired.0
         }
     }
 }
@@ -375,7 +401,7 @@ mod tests {
 
         /// Another process opens the store on the same boot after so long.
         fn reopen(&mut self, closed: u64, wall_by: i64) -> Observed {
-            self.watch = ClockWatch::resume(CLOCK_SETTLE, self.watch.mark());
+            self.watch = ClockWatch::resume(CLOCK_SETTLE, self.watch.mark(), Steady(self.steady));
             self.wall = (self.wall + closed).saturating_add_signed(wall_by);
             self.steady += closed;
             self.read()
@@ -449,7 +475,12 @@ mod tests {
         assert_eq!(world.since(world.wall), (0, 0, false));
         let mut world = World::fresh();
         world.jump(YEAR as i64);
-        assert_eq!(world.since(NOON), (0, 0, false), "dates wait until the later time has settled");
+        let times = (YEAR as i64, 0, false);
+        assert_eq!(
+            world.since(NOON),
+            times,
+            "dates wait until the later time has settled, lives count from it"
+        );
     }
 
     #[test]
@@ -489,14 +520,14 @@ mod tests {
         // It was right: the machine was off for a year.
         world.pass(9 * MINUTE);
         assert_eq!(world.since(closed).1, 9 * MINUTE as i64);
-        assert_eq!(world.pass(MINUTE).closed_for, YEAR, "delays count the year as well");
+        world.pass(MINUTE);
         assert_eq!(world.since(world.wall), (0, 0, true));
         // It was wrong: an hour has passed in truth.
         let mut world = World::settled();
         world.reboot(YEAR as i64);
         world.pass(2_000_000);
         let observed = world.jump(-((YEAR - HOUR) as i64));
-        assert_eq!((observed.jump.is_some(), observed.closed_for), (true, HOUR));
+        assert!(observed.jump.is_some());
         assert_eq!(world.since(world.wall), (0, 0, false));
     }
 
@@ -516,8 +547,8 @@ mod tests {
 
     #[test]
     fn unmarked_store_deletes_nothing_until_the_clock_has_settled() {
-        let mut watch = ClockWatch::unmarked(CLOCK_SETTLE, Timestamp(NOON), Steady(0));
-        assert!(!watch.times().settled);
+        let mut watch = ClockWatch::unmarked(CLOCK_SETTLE, Timestamp(NOON - 7), Timestamp(NOON), Steady(0));
+        assert_eq!((watch.times().settled, watch.times().expiry), (false, Timestamp(NOON - 7)));
         watch.observe(Timestamp(NOON + 10 * MINUTE), Steady(10 * MINUTE));
         assert!(watch.times().settled);
     }
@@ -527,7 +558,50 @@ mod tests {
         let mut watch = ClockWatch::fresh(Duration::ZERO, Timestamp(NOON), Steady(0));
         assert!(watch.observe(Timestamp(NOON + YEAR), Steady(1)).jump.is_some());
         let wall = Timestamp(NOON + YEAR);
-        assert_eq!(watch.times(), Times { wall, dates: wall, settled: true });
+        assert_eq!(watch.times(), Times { wall, dates: wall, expiry: wall, settled: true });
+    }
+
+    #[test]
+    fn what_was_over_stays_over_and_nothing_else_is() {
+        for by in [YEAR as i64, HOUR as i64] {
+            let mut world = World::settled();
+            let before = world.wall;
+            world.jump(by);
+            world.pass(MINUTE);
+            assert_eq!(world.watch.times().expiry, Timestamp(before), "jump by {by}");
+            // Also after a restart, and after a boot.
+            world.reopen(MINUTE, 0);
+            assert_eq!(world.watch.times().expiry, Timestamp(before));
+            world.reboot(HOUR as i64);
+            assert_eq!(world.watch.times().expiry, Timestamp(before));
+        }
+        // What went since the last mark is over as well.
+        let mut world = World::settled();
+        let mark = world.watch.mark();
+        world.pass(MINUTE);
+        let (wall, last) = (Timestamp(world.wall + HOUR), Steady(world.steady));
+        let (watch, _) = ClockWatch::rebooted(CLOCK_SETTLE, mark, last, wall, last);
+        assert_eq!(watch.times().expiry, Timestamp(world.wall));
+        // A clock that went back ends nothing of the time to come.
+        let mut world = World::settled();
+        world.jump(-(YEAR as i64));
+        world.pass(10 * MINUTE);
+        world.jump(HOUR as i64);
+        assert!(world.watch.times().expiry <= world.watch.times().dates);
+    }
+
+    #[test]
+    fn lives_given_while_a_late_clock_is_corrected_are_not_too_short() {
+        // A machine without a battery boots with the time of its end; three days were lost.
+        let mut world = World::settled();
+        world.reboot(0);
+        world.pass(20_000_000);
+        let three_days = 3 * DAY as i64;
+        let before = world.wall;
+        world.jump(three_days);
+        assert_eq!(world.since(before), (three_days, 0, false));
+        world.pass(10 * MINUTE);
+        assert_eq!(world.since(world.wall), (0, 0, true));
     }
 
     #[test]
@@ -536,7 +610,7 @@ mod tests {
         world.jump(YEAR as i64);
         world.pass(MINUTE);
         let mark = world.watch.mark();
-        assert_eq!(ClockWatch::resume(CLOCK_SETTLE, mark).mark(), mark);
+        assert_eq!(ClockWatch::resume(CLOCK_SETTLE, mark, mark.steady).mark(), mark);
         world.watch.shift_steady(HOUR);
         assert_eq!(world.watch.mark().steady.0, mark.steady.0 + HOUR);
         assert_eq!(world.watch.mark().believed, mark.believed);

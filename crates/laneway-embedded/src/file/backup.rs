@@ -147,9 +147,10 @@ fn copy_all(
     let index = to.join("index.redb");
     let mut bytes = disk.size(&index).map_err(|error| failed("read", &index, &error))?;
     super::open::create_dir(disk, &to.join("log"))?;
-    // Segments that were given back before are not needed, and may lose their names any time. Footers are made again.
+    // Segments that were given back before are not needed, and may lose their names any time. Those from the checkpoint on
+    // are, also when they were given back since: they stay until this is over. Footers are made again.
     let mut segments = shared.log.segments();
-    segments.retain(|segment| !segment.released);
+    segments.retain(|segment| !segment.released || segment.serial >= meta.mark.position.serial);
     for segment in &segments {
         bytes += copy(disk, from, to, &format!("log/{:020}.seg", segment.serial), segment.end, check)?;
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use laneway_core::{EventId, Incarnation, Result, Shard, Steady, StoreError, Timestamp};
+use laneway_core::{ClockReport, EventId, Incarnation, Result, Shard, Steady, StoreError, Timestamp};
 use parking_lot::Mutex;
 
 use super::group::Cost;
@@ -23,6 +23,9 @@ use crate::machine::View;
 /// How many tails are read under one lock.
 const TAILS_AT_ONCE: usize = 256;
 
+/// How often the clock is written down while nothing else is.
+const CLOCK_EVERY: Duration = Duration::from_secs(3_600);
+
 /// How long an old segment of which much is needed is left alone.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
@@ -34,11 +37,19 @@ pub(super) struct Checkpointer {
     incarnation: Incarnation,
     /// The oldest segment when more of it was needed than is moved, and when that was looked at.
     needed: Mutex<Option<(u64, Steady)>>,
+    /// How the clock stood at the last checkpoint.
+    clock: Mutex<Option<ClockReport>>,
 }
 
 impl Checkpointer {
     pub(super) fn new(index: Index, store: u128, incarnation: Incarnation) -> Self {
-        Self { index: Mutex::new(index), store, incarnation, needed: Mutex::default() }
+        Self {
+            index: Mutex::new(index),
+            store,
+            incarnation,
+            needed: Mutex::default(),
+            clock: Mutex::default(),
+        }
     }
 
     /// Does something while no checkpoint runs.
@@ -77,7 +88,7 @@ impl Checkpointer {
             if stop {
                 return;
             }
-            let idle = shared.log_bytes.load(Ordering::Relaxed) == 0;
+            let idle = shared.log_bytes.load(Ordering::Relaxed) == 0 && !self.clock_went_on(shared);
             if shared.durable.borrow().failed.is_some() {
                 continue;
             }
@@ -93,9 +104,19 @@ impl Checkpointer {
         }
     }
 
+    /// Whether the clock must be written down although nothing else was: after a boot nothing else tells how long a store
+    /// without work was open.
+    fn clock_went_on(&self, shared: &Shared) -> bool {
+        let now = shared.clock.report();
+        let last = *self.clock.lock().get_or_insert(now);
+        now.steady >= last.steady.after(CLOCK_EVERY)
+            || (now.jumps, now.is_settled()) != (last.jumps, last.is_settled())
+    }
+
     /// Writes one checkpoint and tidies the log up.
     pub(super) fn run(&self, shared: &Arc<Shared>) -> Result<()> {
         let index = self.index.lock();
+        *self.clock.lock() = Some(shared.clock.report());
         let bytes = shared.log_bytes.load(Ordering::Relaxed);
         let cost = Cost { space: Space::Reserve, bytes: 0, first: true, synced: false };
         let frozen = shared.call_blocking(cost, |state, now| Ok(state.freeze(now)))?;

@@ -39,7 +39,7 @@ impl AgeMarks {
     ) -> Result<Self> {
         let is_ahead = info.time > now.wall.after(CLOCK_JUMP);
         let before: Option<IdleLanes> = load(state, Table::Store, &Single::AheadMarks.of(shard))?;
-        if keep.is_zero() || now.expiry.0 == 0 || (!is_ahead && before.is_none()) {
+        if keep.is_zero() || !now.settled || (!is_ahead && before.is_none()) {
             return Ok(Self { aged: EventId(0), change: None });
         }
         let mut after = before.clone().unwrap_or_default();

@@ -62,7 +62,7 @@ impl IdleSweep {
         trimmed: EventId,
     ) -> Result<Self> {
         let mut sweep = Self { idle: None, gone: Vec::new(), states: Vec::new(), more: false };
-        let Some(length) = settings.forget_lanes_after.filter(|_| now.expiry.0 > 0) else { return Ok(sweep) };
+        let Some(length) = settings.forget_lanes_after.filter(|_| now.settled) else { return Ok(sweep) };
         let before: IdleLanes = load(state, Table::Store, &Single::IdleLanes.of(shard))?.unwrap_or_default();
         let mut idle = before.clone();
         // What is kept readable is trimmed no sooner.

@@ -45,8 +45,10 @@ pub(crate) struct Now {
     pub(crate) wall: Timestamp,
     /// Dates up to this are due.
     pub(crate) dates: Timestamp,
-    /// What was to live until before this may be deleted. The epoch, so nothing, while the wall clock is not settled.
+    /// What was to live until before this is over. Stands still while the wall clock is not settled.
     pub(crate) expiry: Timestamp,
+    /// Whether the age of something can be told now.
+    pub(crate) settled: bool,
     /// Steady time, which goes on over restarts of the store.
     pub(crate) steady: Steady,
 }

@@ -12,5 +12,5 @@ local function main()
     version, record, written = version + 1, A.record, true
     call('SET', CLOCK, pack({ version, record }))
   end
-  return { 'ok', now, version, record, call('EXISTS', STREAMS) == 1, written }
+  return { 'ok', now, version, record, call('HLEN', STREAMS) > 0, written }
 end

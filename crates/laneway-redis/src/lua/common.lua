@@ -1,8 +1,9 @@
 -- What every script begins with: its call, time, answers, and rows that are listed by a number or by a name.
 --
 -- ARGV: 1 the call in msgpack, 2 log time, 3 steady time, 4 the life of the server that the connection learned, 5 the
--- channel of wake-ups, 6 the time of day, 7 up to when dates are due, 8 up to when lives are over (0: the clock is not
--- settled), 9 the time of leases, 10 what the server's clock should read (empty: all times are given). See clock.rs.
+-- channel of wake-ups, 6 the time of day, 7 up to when dates are due, 8 up to when lives are over, 9 the time of
+-- leases, 10 what the server's clock should read (empty: all times are given), 11 not empty: the clock is settled. See
+-- clock.rs.
 -- A script checks everything before its first change, and leaves by `fail`; so nothing is ever undone.
 local call, pack, unpacked = redis.call, cmsgpack.pack, cmsgpack.unpack
 local floor, min, max = math.floor, math.min, math.max
@@ -12,7 +13,7 @@ local CURRENT = ARGV[4]
 local END_OF_TIME, NUMBER_MAX, PAGE_MAX, PAGE_BYTES_MAX = 9007199254740992, 281474976710655, 10000, 8388608
 local JUMP = 60000000
 local calendar, steady, wall, dates = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local expiry, lease, jumped = tonumber(ARGV[8]), tonumber(ARGV[9]), false
+local expiry, lease, is_settled, jumped = tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[11] ~= '', false
 if ARGV[10] ~= '' then
   local time = call('TIME')
   local now = time[1] * 1000000 + time[2]
@@ -20,7 +21,7 @@ if ARGV[10] ~= '' then
   -- A time that was not judged is not used: the caller compares the clocks and comes again.
   if math.abs(passed) > JUMP then jumped = now end
   calendar, steady, wall, dates, lease = calendar + passed, steady + passed, wall + passed, dates + passed, lease + passed
-  if expiry > 0 then expiry = expiry + passed end
+  if is_settled then expiry = expiry + passed end
 end
 
 local function fail(answer) error({ answer = answer }) end

@@ -49,7 +49,7 @@ local function idle_through(shard)
   return newest > 0 and marks[1][2] or 0
 end
 local function forget_lanes(shard, seats)
-  if (shard.forget or 0) == 0 or expiry == 0 then return 0, false end
+  if (shard.forget or 0) == 0 or not is_settled then return 0, false end
   local through = idle_through(shard)
   if shard.sweep then through = shard.sweep
   elseif through <= (shard.swept or 0) then return 0, false end
@@ -68,7 +68,7 @@ end
 -- and then how far its ids had come, as for idle lanes. Answers the last event that is old enough by these marks.
 local function aged_through(shard)
   local is_ahead, marks, old = shard.time > wall + JUMP, {}, 0
-  if expiry == 0 or not (is_ahead or shard.ahead) then return 0 end
+  if not is_settled or not (is_ahead or shard.ahead) then return 0 end
   for _, mark in ipairs(shard.ahead or {}) do
     if mark[1] <= wall then marks[#marks + 1] = mark end
   end
@@ -142,7 +142,7 @@ local function trim_ends(shard)
         gone = gone + call('HDEL', CHUNK, chunk_name(tonumber(id), ended[RESULT], index))
       end
     end
-    ended[RESULT_KIND], ended[RESULT], ended[CHUNKS] = 0, '', 0
+    ended[LIFE], ended[RESULT_KIND], ended[RESULT], ended[CHUNKS] = 0, 0, '', 0
     call('HSET', ENDS, id, pack(ended))
     call('ZADD', ENDS_GONE, id, id)
   end

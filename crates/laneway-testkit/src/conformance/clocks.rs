@@ -14,7 +14,9 @@
 
 use std::time::Duration;
 
-use laneway_core::store::{DeadLetter, JobState, Promote, Promoted, Query, Receipt, Request, RequestOp};
+use laneway_core::store::{
+    DeadLetter, JobEnd, JobState, Jobs, Promote, Promoted, Query, Receipt, Request, RequestOp,
+};
 use laneway_core::{
     CLOCK_SETTLE, Delay, DelayMode, Draft, EventId, JobNumber, StartAfter, StreamSettings, Terminal,
     Timestamp,
@@ -372,6 +374,46 @@ pub async fn what_needs_no_clock_is_deleted_while_it_is_wrong(bench: &Bench) {
     bench.send(&place, named.to_vec()).await;
     let again = bench.send(&place, named.to_vec()).await;
     assert!(matches!(again[0], Receipt::New { .. }), "the first went by number: {again:?}");
+}
+
+/// Contract 1.12, 3.17: what nobody could read any more does not come back because the clock is in doubt.
+pub async fn what_was_over_stays_over_while_the_clock_is_wrong(bench: &Bench) {
+    if !bench.clock_moves() {
+        return;
+    }
+    settled(bench).await;
+    // The events stay, so the ends of their jobs are still known.
+    let place = bench.place_with(StreamSettings { keep: 30 * DAY, ..Bench::settings() }).await;
+    let mut ids = Vec::new();
+    for lane in ["forgotten", "old"] {
+        ids.push(bench.send_one(&place, job_draft(lane, "x", place.seat.processor)).await);
+    }
+    let fence = bench.seize(place.seat).await.progress.fence;
+    let mut commit = bench.commit_of(place.seat, fence);
+    commit.passed = passed(&ids);
+    commit.jobs = ids.iter().map(|id| JobEnd { keep: MINUTE, ..job_end(*id, inline("paid")) }).collect();
+    bench.commit(commit).await;
+    let forget = Jobs::Forget { shard: place.shard, number: JobNumber::Event(ids[0]) };
+    bench.store().jobs(forget).await.expect("it has ended");
+    bench.advance(2 * MINUTE);
+    bench.trim(place.shard).await;
+    let are_gone = async |when: &str| {
+        for id in &ids {
+            let job = bench.job(place.shard, JobNumber::Event(*id)).await;
+            assert!(matches!(job, JobState::Gone), "{when}: {id} is {job:?}");
+        }
+    };
+    are_gone("settled").await;
+    for jump in [Jump::Ahead(HOUR), Jump::Ahead(YEAR), Jump::Back(MINUTE / 2)] {
+        jump.apply(bench);
+        are_gone(&format!("{jump:?}")).await;
+        bench.trim(place.shard).await;
+        jump.undo(bench);
+        are_gone(&format!("{jump:?}, corrected")).await;
+        settled(bench).await;
+    }
+    bench.reboot().await;
+    are_gone("after a boot").await;
 }
 
 /// Contract 3.17: a store says how its clock stands.

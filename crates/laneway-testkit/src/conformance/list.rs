@@ -44,6 +44,7 @@ macro_rules! __each_case {
                 a_wrong_clock_after_a_reboot_deletes_nothing
                 what_needs_no_clock_is_deleted_while_it_is_wrong
                 jumps_are_reported
+                what_was_over_stays_over_while_the_clock_is_wrong
             }
             append {
                 ids_grow_from_one_in_order

@@ -96,7 +96,9 @@ impl Meta {
 }
 
 fn encode_watch(watch: &WatchMark, out: &mut Vec<u8>) {
-    for value in [watch.steady.0, watch.believed.0, watch.read.0, watch.since.0, watch.floor.0, watch.jumps] {
+    let times =
+        [watch.steady.0, watch.believed.0, watch.read.0, watch.since.0, watch.floor.0, watch.expired.0];
+    for value in times.into_iter().chain([watch.jumps]) {
         Encoder::u64(out, value);
     }
     for value in [watch.firm, watch.settled, watch.gap] {
@@ -111,6 +113,7 @@ fn decode_watch(from: &mut Decoder) -> Result<WatchMark, Malformed> {
         read: Timestamp(from.u64()?),
         since: Steady(from.u64()?),
         floor: Timestamp(from.u64()?),
+        expired: Timestamp(from.u64()?),
         jumps: from.u64()?,
         firm: from.flag()?,
         settled: from.flag()?,
@@ -137,6 +140,7 @@ mod tests {
             read: Timestamp(12),
             since: Steady(13),
             floor: Timestamp(14),
+            expired: Timestamp(16),
             jumps: 15,
             firm: true,
             settled: false,

@@ -35,8 +35,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 const ADDRESSES_MAX: usize = 4;
 /// Most connections to an endpoint that are kept.
 const KEPT_MAX: usize = 16;
-/// A connection is used again within this time: shorter than the one after which common servers close it.
-const KEPT_FOR: Duration = Duration::from_secs(4);
+/// A connection is used again within this time: shorter than the one after which servers close it. One that is closed
+/// while a request is on its way costs that request its attempt.
+const KEPT_FOR: Duration = Duration::from_secs(1);
 
 /// Finds the addresses of a name.
 type Resolve = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
