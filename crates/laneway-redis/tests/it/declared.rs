@@ -11,7 +11,7 @@ use laneway_testkit::conformance;
 use crate::conformance::RedisFixture;
 use crate::server::Server;
 
-/// One per method of the store and of its documents, one for the catalogue and one for the shards' part of it.
+/// One per method of the store and of its documents, one for the catalogue, one for the shards' part of it, one for the clock.
 const SCRIPTS: usize = 16;
 /// What the store says besides: who the server is, and wake-ups.
 const BESIDE: [&str; 8] = ["CLIENT", "CONFIG", "HELLO", "INFO", "PING", "PUBLISH", "SCRIPT", "SUBSCRIBE"];

@@ -198,3 +198,35 @@ fn backup_beside_upkeep_is_whole_and_without_segments_that_were_given_back() {
     copy.close().unwrap();
     assert!(crate::file::verify_on(Arc::new(disk), Path::new(COPY)).unwrap().is_clean());
 }
+
+#[test]
+fn backup_has_the_segments_that_were_given_back_while_its_index_was_copied() {
+    let disk = WatchedDisk::new(SimulatedDisk::new());
+    let store = open_with(Arc::new(disk.clone()), options());
+    let settings =
+        StreamSettings { partitions: 1, keep: std::time::Duration::ZERO, ..StreamSettings::default() };
+    let define = Define::Stream { name: "first".to_owned(), expect: None, settings };
+    let stream = block_on(store.define(define)).unwrap().stream.unwrap();
+    append(&store, &stream, 10, 10_000).unwrap();
+    store.checkpoint().unwrap();
+    let (inside, busy, once) = (store.clone(), stream.clone(), Mutex::new(false));
+    disk.watch(move |call, path: &Path| {
+        let is_first = path.ends_with("index.redb") && is_copy(path) && matches!(call, Call::Write);
+        if is_first && !std::mem::replace(&mut *once.lock(), true) {
+            for _ in 0..60 {
+                append(&inside, &busy, 10, 10_000).unwrap();
+                while inside.shared().log.upkeep() {}
+            }
+            block_on(inside.trim(Trim { shard: shard(&busy) })).unwrap();
+            (0..2).for_each(|_| inside.checkpoint().unwrap());
+            assert!(inside.shared().log.segments().iter().any(|segment| segment.released));
+        }
+        Ok(())
+    });
+    store.backup(COPY).unwrap();
+    disk.watch(|_, _| Ok(()));
+    let copy =
+        FileStore::open_on(Arc::new(disk), COPY, options(), Arc::new(laneway_core::ManualClock::default()))
+            .unwrap();
+    assert_eq!(events(&copy, &stream), events(&store, &stream));
+}
