@@ -539,10 +539,15 @@ mod tests {
         assert_eq!(world.since(closed), (0, 0, false));
         world.pass(MINUTE);
         assert_eq!(world.since(closed), (MINUTE as i64, MINUTE as i64, false));
+        let mut late = World { ..world };
         world.jump((YEAR + HOUR) as i64);
-        assert_eq!(world.since(closed).1, MINUTE as i64, "the later time has to settle first");
+        assert_eq!(world.since(world.wall), (0, 0, false), "a boot within a day explains it");
         world.pass(10 * MINUTE);
         assert_eq!(world.since(world.wall), (0, 0, true));
+        late.jump((YEAR + 2 * DAY) as i64);
+        assert_eq!(late.since(closed).1, MINUTE as i64, "a later time has to settle first");
+        late.pass(10 * MINUTE);
+        assert_eq!(late.since(late.wall), (0, 0, true));
     }
 
     #[test]
