@@ -11,8 +11,9 @@ use super::file::{self, Contents, Entry, Known, Leaf};
 use super::flags::Flags;
 use super::origin::Origin;
 use super::sections::{Processor, Schedule, Section, Stream};
-use super::table::{Setting, Settings, Shown, TABLE};
+use super::table::{Setting, Shown, TABLE};
 use super::together;
+use super::values::Settings;
 use crate::handlers;
 use crate::nearest::nearest;
 

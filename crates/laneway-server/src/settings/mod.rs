@@ -11,7 +11,7 @@
 //! checked in `together.rs`. A field of `[[stream]]`, `[[processor]]` or `[[schedule]]` is one entry in its file under
 //! `sections`.
 //!
-//! Reading order: `field` (one setting, and how values are read), `table` (all of them), `sections` (the lists), `file`
+//! Reading order: `values` (the result), `field` (one setting, and how values are read), `table` (all of them), `sections` (the lists), `file`
 //! (finds and parses), `load` (merges), `describe` (a file to begin with), `dev` (what `laneway dev` is asked to do).
 
 mod describe;
@@ -31,6 +31,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod together;
+mod values;
 mod webhook;
 
 pub(crate) use describe::template;
@@ -39,4 +40,4 @@ pub(crate) use flags::Flags;
 pub(crate) use http::Http;
 pub(crate) use load::{Environment, Faults, Loaded, Sources, load};
 pub(crate) use sections::{Processor, ProcessorHandler, Schedule, SecretPlace, Stream};
-pub(crate) use table::{Log, Settings, Store, is_single};
+pub(crate) use values::{Log, Settings, Store, is_single};

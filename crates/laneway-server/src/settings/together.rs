@@ -3,7 +3,7 @@
 use laneway::StoreOptions;
 
 use super::member::Member;
-use super::table::Settings;
+use super::values::Settings;
 use crate::duties::Role;
 
 /// What is wrong with settings that are each fine.
