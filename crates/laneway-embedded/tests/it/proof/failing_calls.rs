@@ -5,16 +5,14 @@ use std::sync::Arc;
 
 use futures::executor::block_on;
 use laneway_core::{FullReason, ManualClock, Store, StoreError};
-use laneway_embedded::file::Background;
+use laneway_embedded::FileStore;
 use laneway_embedded::file::disk::simulated::{Fault, SimulatedDisk};
-use laneway_embedded::{FileOptions, FileStore};
 
 use super::actor::Actor;
-use super::lives::{open, small};
+use super::lives::{founded, manual, open};
 use super::oracle::{Last, Oracle};
 use super::picture::Land;
 use super::print;
-use super::world::World;
 
 const SEED: u64 = 4;
 const STEPS: u64 = 56;
@@ -48,16 +46,10 @@ struct Ran {
     live: Option<Land>,
 }
 
-fn options() -> FileOptions {
-    FileOptions { background: Background::Manual, ..small() }
-}
-
 impl Base {
     fn new() -> Self {
         let disk = SimulatedDisk::new();
-        let store =
-            open(Arc::new(disk.clone()), options(), &ManualClock::default()).expect("an empty disk opens");
-        block_on(World::found(&store, 1)).expect("a healthy store takes definitions");
+        let store = founded(&disk);
         let incarnation = store.about().incarnation;
         store.close().expect("closes in order");
         Self { disk, incarnation }
@@ -65,16 +57,12 @@ impl Base {
 
     /// The oracle after so many steps.
     async fn oracle(&self, done: u64) -> Oracle {
-        let mut oracle = Oracle::found(self.incarnation, &ManualClock::default(), 1, SEED).await;
-        for _ in 0..done {
-            oracle.step(0).await;
-        }
-        oracle
+        Oracle::after(self.incarnation, SEED, done).await
     }
 
     /// Runs the script on a disk with a planned fault. An error is a violation.
     fn script(&self, disk: &SimulatedDisk, tally: &mut Tally) -> Result<Ran, String> {
-        let store = match open(Arc::new(disk.clone()), options(), &ManualClock::default()) {
+        let store = match open(Arc::new(disk.clone()), manual(), &ManualClock::default()) {
             Ok(store) => store,
             Err(StoreError::Corrupt { what }) => {
                 return Err(format!("a failing call was taken for damage: {what}"));
@@ -137,7 +125,7 @@ impl Base {
             }
             let mut oracle = self.oracle(ran.done).await;
             let before = oracle.land(0).await;
-            let store = open(Arc::new(disk), options(), &ManualClock::default());
+            let store = open(Arc::new(disk), manual(), &ManualClock::default());
             let store = store.map_err(|error| format!("cut {cut:?}: opening again: {error}"))?;
             oracle.judge(&store, 0, &last).await.map_err(|wrong| format!("cut {cut:?}: {wrong}"))?;
             if let Some(live) = &ran.live

@@ -156,9 +156,8 @@ fn full_simulated_disk_refuses_appends_settles_work_and_goes_on() {
 /// The thread that prepares segments.
 const UPKEEP: &str = "laneway-log";
 
-#[test]
-fn append_that_comes_before_the_upkeep_does_not_take_the_reserve_of_a_full_disk() {
-    let disk = SimulatedDisk::new();
+/// A store whose appends are refused because its disk is full, and how to fill the disk again.
+fn on_a_full_disk(disk: &SimulatedDisk) -> (Run, impl Fn()) {
     let mut run = Run::new(Arc::new(disk.clone()), Path::new(DIR));
     let full = || disk.set_capacity(Some(disk.used()));
     run.work(40);
@@ -166,6 +165,13 @@ fn append_that_comes_before_the_upkeep_does_not_take_the_reserve_of_a_full_disk(
     while run.fill() {
         full();
     }
+    (run, full)
+}
+
+#[test]
+fn append_that_comes_before_the_upkeep_does_not_take_the_reserve_of_a_full_disk() {
+    let disk = SimulatedDisk::new();
+    let (mut run, full) = on_a_full_disk(&disk);
     let _not_marked = run.store.clone().close();
     full();
     // The upkeep is held up at its first look at the disk.
@@ -195,13 +201,7 @@ const STARTS: usize = 20;
 #[test]
 fn restart_on_a_full_disk_refuses_appends_at_once_and_settles_from_the_reserve() {
     let disk = SimulatedDisk::new();
-    let mut run = Run::new(Arc::new(disk.clone()), Path::new(DIR));
-    let full = || disk.set_capacity(Some(disk.used()));
-    run.work(40);
-    full();
-    while run.fill() {
-        full();
-    }
+    let (mut run, full) = on_a_full_disk(&disk);
     for start in 0..STARTS {
         run.restart(&disk);
         full();

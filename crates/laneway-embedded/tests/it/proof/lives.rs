@@ -33,6 +33,18 @@ pub(crate) fn small() -> FileOptions {
     }
 }
 
+/// [`small`] without background threads.
+pub(crate) fn manual() -> FileOptions {
+    FileOptions { background: Background::Manual, ..small() }
+}
+
+/// Opens a store on an empty disk and defines what one actor works on.
+pub(crate) fn founded(disk: &SimulatedDisk) -> FileStore {
+    let store = open(Arc::new(disk.clone()), manual(), &ManualClock::default()).expect("an empty disk opens");
+    block_on(World::found(&store, 1)).expect("a healthy store takes definitions");
+    store
+}
+
 /// How a disk is handed to the store.
 pub(crate) type Wrap = fn(SimulatedDisk) -> Arc<dyn Disk>;
 

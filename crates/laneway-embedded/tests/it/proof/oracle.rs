@@ -40,6 +40,15 @@ impl Last {
 }
 
 impl Oracle {
+    /// The oracle of one actor after this many steps.
+    pub(crate) async fn after(incarnation: Incarnation, seed: u64, steps: u64) -> Self {
+        let mut oracle = Self::found(incarnation, &ManualClock::default(), 1, seed).await;
+        for _ in 0..steps {
+            oracle.step(0).await;
+        }
+        oracle
+    }
+
     pub(crate) async fn found(
         incarnation: Incarnation,
         clock: &ManualClock,

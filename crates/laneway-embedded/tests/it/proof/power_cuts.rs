@@ -7,7 +7,7 @@ use laneway_embedded::SyncMode;
 use super::lives::{Lives, Tally, Way, Wrap};
 use super::print;
 
-/// Stores of which at least one must lose something without syncs.
+/// Stores in the negative control. At least one must lose something.
 const CONTROL_STORES: u64 = 40;
 const HONEST: Wrap = |disk| Arc::new(disk);
 
@@ -47,12 +47,12 @@ fn nothing_acknowledged_is_lost_in_simulated_power_cuts() {
     assert!(rare.iter().all(|count| *count > 10), "everything must have happened: {tally:?}");
 }
 
-/// How many stores had to be tried until power cuts lost something that was acknowledged. When a call is synced depends on
-/// the threads, so one store alone may be lucky.
+/// Runs stores until power cuts lose something that was acknowledged, and returns how many it took. Thread timing decides
+/// when data reaches the disk, so a single store may survive.
 fn stores_until_a_loss(sync: SyncMode, lying: bool) -> u64 {
     let lost =
         (0..CONTROL_STORES).find(|seed| !lives(*seed..seed + 1, 12, sync, lying).violations.is_empty());
-    let Some(seed) = lost else { panic!("the test cannot see losses: none in {CONTROL_STORES} stores") };
+    let Some(seed) = lost else { panic!("the negative control lost nothing in {CONTROL_STORES} stores") };
     seed + 1
 }
 

@@ -8,16 +8,14 @@ use std::sync::Arc;
 
 use futures::executor::block_on;
 use laneway_core::{Incarnation, ManualClock, Store, StoreError};
-use laneway_embedded::file::Background;
+use laneway_embedded::FileStore;
 use laneway_embedded::file::disk::simulated::{Fault, SimulatedDisk};
-use laneway_embedded::{FileOptions, FileStore};
 
 use super::actor::Actor;
-use super::lives::{Wrap, open, small};
+use super::lives::{Wrap, founded, manual, open};
 use super::oracle::{Last, Oracle};
 use super::planted::{Bug, buggy};
 use super::print;
-use super::world::World;
 
 const SEED: u64 = 11;
 /// Steps before the first fault, then until the fault stops the store, then after the restart.
@@ -37,10 +35,6 @@ struct Tally {
     violations: Vec<String>,
 }
 
-fn options() -> FileOptions {
-    FileOptions { background: Background::Manual, ..small() }
-}
-
 /// A disk with a store that was worked on and closed in order.
 struct Base {
     disk: SimulatedDisk,
@@ -50,9 +44,7 @@ struct Base {
 impl Base {
     fn new() -> Self {
         let disk = SimulatedDisk::new();
-        let store =
-            open(Arc::new(disk.clone()), options(), &ManualClock::default()).expect("an empty disk opens");
-        block_on(World::found(&store, 1)).expect("a healthy store takes definitions");
+        let store = founded(&disk);
         let incarnation = store.about().incarnation;
         let base = Self { disk, incarnation };
         let mut oracle = block_on(base.oracle(0));
@@ -63,17 +55,13 @@ impl Base {
 
     /// The oracle after so many steps.
     async fn oracle(&self, done: u64) -> Oracle {
-        let mut oracle = Oracle::found(self.incarnation, &ManualClock::default(), 1, SEED).await;
-        for _ in 0..done {
-            oracle.step(0).await;
-        }
-        oracle
+        Oracle::after(self.incarnation, SEED, done).await
     }
 
     /// One fault, one restart, several power cuts. `None` if the fault met no call.
     fn run(&self, n: u64, fault: Fault, wrap: Wrap, tally: &mut Tally) -> Option<Result<(), String>> {
         let disk = self.disk.fork();
-        let start = |disk: &SimulatedDisk| open(wrap(disk.clone()), options(), &ManualClock::default());
+        let start = |disk: &SimulatedDisk| open(wrap(disk.clone()), manual(), &ManualClock::default());
         let mut oracle = block_on(self.oracle(PREPARED));
         disk.fail_nth(n, fault);
         let last = match start(&disk) {
