@@ -1,8 +1,6 @@
-//! Clients that append one event each at a steady pace, to one stream after the other, whether earlier ones were answered or
-//! not.
+//! Appends events at a fixed rate, round-robin over streams, without waiting for earlier appends (an open loop).
 //!
-//! A call that begins late counts from when it should have begun: a stall is not one long call but as many as came
-//! meanwhile.
+//! Latency counts from the time an append was due, so a stall shows in every append that was due during it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +16,7 @@ use crate::{Failure, seam};
 /// Later than that the clock's own grain does not explain it.
 const LATE: Duration = Duration::from_millis(2);
 
-/// Most calls that are open at a time.
+/// The most appends in flight.
 const OPEN_MAX: usize = 4_096;
 
 /// A running sender.

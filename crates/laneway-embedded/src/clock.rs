@@ -132,8 +132,8 @@ impl StoreClock {
     }
 }
 
-/// Where steady time goes on after another boot, and how far the wall clock is trusted. Steady time counts the time that
-/// the store was closed as far as the wall clock may be believed at once: a delay may end late for that, never early.
+/// Resumes the clocks after a reboot. Steady time includes the time the store was closed only as far as the wall clock is
+/// trusted at once, so delays may end late but never early.
 fn rebooted(mark: ClockMark, wall: Timestamp, settle: Duration) -> (Steady, ClockWatch) {
     let closed_since = |time: u64| Duration::from_micros(wall.0.saturating_sub(time)).min(CLOCK_CLOSED_MAX);
     let Some(known) = mark.watch else {

@@ -62,7 +62,7 @@ impl LocalWakeups {
     pub(crate) async fn announced(&self, topic: Topic, seen: u64) -> u64 {
         let kept = self.topics.lock().keep(topic);
         loop {
-            // Made before the point is looked at, so that nothing between the two is missed.
+            // Created before reading the counter, so an announcement in between is not missed.
             let announced = kept.announced.notified();
             let point = kept.point.load(Ordering::Acquire);
             if point > seen {
@@ -114,7 +114,7 @@ impl Topics {
     fn forget_idle(&mut self) {
         let mut missed = self.missed;
         self.kept.retain(|_, kept| {
-            // Whoever waits has the other one.
+            // The waiter holds the other reference.
             let waited_for = Arc::strong_count(kept) > 1;
             if !waited_for {
                 missed = missed.max(kept.point.load(Ordering::Acquire));

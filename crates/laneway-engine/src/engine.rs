@@ -176,10 +176,10 @@ impl Engine {
         &self.catalogue
     }
 
-    /// What keeps files of the store from being given back, oldest first.
+    /// Returns what keeps the store from deleting its oldest files.
     ///
     /// # Errors
-    /// The store does not answer.
+    /// Fails if the store does not answer.
     pub async fn held(&self) -> Result<Vec<HeldView>, StoreError> {
         held(&*self.stores.store, &self.catalogue).await
     }

@@ -33,7 +33,7 @@ pub(crate) struct CallTimes {
     pub(crate) steady: u64,
     pub(crate) wall: u64,
     pub(crate) dates: u64,
-    /// What was to live until before this is over; stands still while the clock is not settled.
+    /// Everything that expires before this time has expired. Does not advance while the clock is unsettled.
     pub(crate) expiry: u64,
     pub(crate) settled: bool,
     /// For leases: jumps of the wall clock do not move it.
@@ -208,7 +208,7 @@ impl ServerClock {
         let (watch, observed) = reboot(Steady(state.steady()));
         state.watch = watch;
         if let Some(jump) = observed.jump {
-            // Nothing tells how much time has passed: a delay may end late for that, never early.
+            // The time passed is unknown, so steady time excludes it: delays may end late but never early.
             state.shift = shift.wrapping_sub(read.wrapping_sub(before));
             state.watch = reboot(Steady(state.steady())).0;
             warn_of(jump, self.settle);
@@ -354,7 +354,7 @@ impl RedisStore {
                 match found {
                     Some(_) if jumped => state.version = stored,
                     Some(record) => state.adopt(clock.settle, stored, &record),
-                    // The record is gone, so the next comparison writes it again.
+                    // The record was deleted; write it again at the next comparison.
                     None if !written => state.version = 0,
                     None => {}
                 }

@@ -20,7 +20,7 @@ kill "$keeper"; kill -9 "$(cat "$folder/pid")"; rm -rf "$folder""#;
 /// How often another port is tried when somebody else took the one that was free.
 const TRIES: usize = 5;
 
-/// The library that gives a program another wall clock, of Debian's package libfaketime, which `./test` installs.
+/// Returns the path of libfaketime, which changes the wall clock of a program. `./test` installs it.
 pub fn libfaketime() -> PathBuf {
     let folders = std::fs::read_dir("/usr/lib").expect("a folder of libraries");
     let mut libraries = folders

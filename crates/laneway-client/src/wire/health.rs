@@ -34,7 +34,7 @@ pub struct Readiness {
     /// events carry that time until the clock has caught up; dates and lives do not depend on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_ahead: Option<String>,
-    /// What keeps old files of the store because a processor has to do something first: one line for each partition.
+    /// Processors that keep the store from deleting old files, one line per partition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<String>,
     /// Version of the server.

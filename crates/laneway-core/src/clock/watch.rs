@@ -1,38 +1,38 @@
-//! Watches the wall clock against the steady clock and decides how far it can be trusted.
+//! Compares the wall clock with the steady clock and decides how far to trust it.
 //!
-//! The wall clock of a machine can be wrong: at boot, until a time server corrects it, or when somebody sets it.
-//! Two kinds of harm follow if a store believes every reading: data that is not old is deleted, and work runs
-//! before its date. So the watch answers three questions, each as careful as its answer is costly:
+//! The wall clock can be wrong after boot, until a time server corrects it, or because somebody sets it. A store that
+//! accepts every reading would delete data that is not old, and run work before its date. So the watch provides three
+//! times:
 //!
-//! - *Which time is it?* [`Times::wall`], the base of new deadlines. After a jump it goes on from before the jump
-//!   by the steady clock, until the new reading is believed.
-//! - *Which dates are due?* [`Times::dates`], never ahead of what the steady clock confirms.
-//! - *Is the life of something over?* Up to [`Times::expiry`], which stands still while the clock is not settled: what was
-//!   over stays over, and nothing else is deleted by its age.
+//! - [`Times::wall`] is the base of new deadlines. After a jump it continues from the old time by the steady clock, until
+//!   the new time is accepted.
+//! - [`Times::dates`] decides which dates are due. It is never ahead of a time that the steady clock confirms.
+//! - [`Times::expiry`] decides what has expired. It does not advance while the clock is unsettled: expired data stays
+//!   expired, and nothing else expires.
 //!
-//! A reading is believed after the wall clock has agreed with the steady clock for the settling time. A jump back
-//! to the time before the jump is believed at once. Plain code: time comes in, decisions go out.
+//! A new time is accepted after it has agreed with the steady clock for the settling time. A return to the old time is
+//! accepted at once. The watch does no I/O.
 
 use std::time::Duration;
 
 use super::{Steady, Timestamp};
 
-/// A wall clock that moved by more than this against steady time has jumped. Time servers slew less.
+/// A larger difference between wall clock and steady clock is a jump. Time servers slew by less.
 pub const CLOCK_JUMP: Duration = Duration::from_secs(60);
 
-/// How long the wall clock must agree with steady time after a jump before it is believed, if nothing else is set.
+/// Default settling time: how long a new time must agree with the steady clock before it is accepted.
 pub const CLOCK_SETTLE: Duration = Duration::from_secs(600);
 
-/// After a reboot nothing confirms how long the store was closed. Up to this the wall clock is believed.
+/// After a reboot, nothing confirms how long the store was closed. Up to this time, trust the wall clock.
 pub const CLOCK_CLOSED_MAX: Duration = Duration::from_secs(24 * 3_600);
 
-/// Wall clocks are slewed by at most 500 millionths, so readings far apart may differ by as much.
+/// Time servers slew by at most 500 ppm, so the tolerance grows with the time between readings.
 const SLEW_DIVISOR: u64 = 2_000;
 
 const JUMP_MICROS: u64 = CLOCK_JUMP.as_micros() as u64;
 const CLOSED_MICROS: u64 = CLOCK_CLOSED_MAX.as_micros() as u64;
 
-/// A moment on both clocks. Later moments follow from it by steady time.
+/// A moment on both clocks, extrapolated by steady time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Line {
     wall: u64,
@@ -52,9 +52,9 @@ pub struct Times {
     pub wall: Timestamp,
     /// Dates up to this are due.
     pub dates: Timestamp,
-    /// What was to live until before this is over.
+    /// Everything that expires before this time has expired.
     pub expiry: Timestamp,
-    /// Whether more may be deleted because of its age.
+    /// Whether data may be deleted by age.
     pub settled: bool,
 }
 
@@ -105,7 +105,7 @@ pub struct WatchMark {
     pub since: Steady,
     /// The least that the time can be: it was believed once.
     pub floor: Timestamp,
-    /// What was to live until before this was over when the clock was last settled.
+    /// Expiry time when the clock was last settled.
     pub expired: Timestamp,
     /// How often the wall clock was found to have jumped.
     pub jumps: u64,
@@ -113,7 +113,7 @@ pub struct WatchMark {
     pub firm: bool,
     /// Data may be deleted by its age.
     pub settled: bool,
-    /// A later time than the believed one may be right: new deadlines count from it.
+    /// The later reading may be right, so new deadlines are based on it.
     pub gap: bool,
 }
 
@@ -166,8 +166,8 @@ impl ClockWatch {
         }
     }
 
-    /// Begins with a store that holds data, without a mark: the clock has to settle first. What was to live until before
-    /// `expired` is over.
+    /// Starts a watch for a store that holds data but no mark. The clock has to settle first; everything that expires
+    /// before `expired` has expired.
     pub fn unmarked(settle: Duration, expired: Timestamp, wall: Timestamp, steady: Steady) -> Self {
         Self { settled: false, expired: expired.0, ..Self::fresh(settle, wall, steady) }
     }
@@ -236,7 +236,7 @@ impl ClockWatch {
             if self.settled {
                 self.expired = self.line.at(steady);
             }
-            // Before any time was confirmed, a later one is as likely to be right.
+            // While no time is confirmed, a later one is as likely to be right.
             self.gap |= !self.firm && wall.0 > expected;
             self.jumps += 1;
             self.since = steady;
@@ -325,7 +325,7 @@ impl ClockWatch {
 }
 
 impl WatchMark {
-    /// What was over when something was last written down.
+    /// Returns the expiry time at the last write.
     fn expired_at(&self, last: Steady) -> u64 {
         if self.settled {
             self.believed.0.saturating_add(last.0.saturating_sub(self.steady.0))

@@ -1,35 +1,35 @@
-//! What keeps files of a store from being given back.
+//! What keeps a store from deleting old files.
 
 use crate::ids::{EventId, ProcessorId, Shard};
 
-/// A partition of which something old is still needed. Files go oldest first, so everything after it stays too.
+/// A partition that still needs old data. Stores delete files oldest first, so everything after that data stays too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Where it is.
+    /// The partition.
     pub shard: Shard,
-    /// The first event that must stay. If only results of jobs do, the last event that went.
+    /// The first event that must stay; if only job results must stay, the last trimmed event.
     pub event: EventId,
-    /// Why it must stay.
+    /// The reason.
     pub by: HeldBy,
-    /// Bytes of files from there on.
+    /// Bytes of files from that point on.
     pub bytes: u64,
 }
 
-/// Why something old is still needed.
+/// Why a partition still needs old data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldBy {
-    /// This processor has not passed the event.
+    /// This processor has not processed the event.
     Processor(ProcessorId),
-    /// The event waits in a lane of this processor that is parked or backs off.
+    /// The event waits in a parked or retrying lane of this processor.
     Lane(ProcessorId),
-    /// The stream keeps its events for a while.
+    /// The stream keeps its events for some time (`keep`).
     Keep,
-    /// Results of jobs can still be read.
+    /// Job results have not expired.
     Results,
 }
 
 impl HeldBy {
-    /// A word for it, in metrics and reports.
+    /// Returns the label used in metrics and reports.
     pub fn word(self) -> &'static str {
         match self {
             Self::Processor(_) => "processor",
@@ -39,7 +39,7 @@ impl HeldBy {
         }
     }
 
-    /// The processor that has to do something first.
+    /// Returns the processor that blocks deletion, if one does.
     pub fn processor(self) -> Option<ProcessorId> {
         match self {
             Self::Processor(processor) | Self::Lane(processor) => Some(processor),

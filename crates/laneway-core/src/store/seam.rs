@@ -39,8 +39,7 @@ pub trait Store: Send + Sync {
         None
     }
 
-    /// What keeps the oldest files of the store from being given back, for people. Nothing where a store has no
-    /// files of its own.
+    /// Reports what keeps the store from deleting its oldest files. Empty for stores without files of their own.
     async fn held(&self) -> Result<Vec<Held>> {
         Ok(Vec::new())
     }

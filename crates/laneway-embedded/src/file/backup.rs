@@ -147,8 +147,9 @@ fn copy_all(
     let index = to.join("index.redb");
     let mut bytes = disk.size(&index).map_err(|error| failed("read", &index, &error))?;
     super::open::create_dir(disk, &to.join("log"))?;
-    // Segments that were given back before are not needed, and may lose their names any time. Those from the checkpoint on
-    // are, also when they were given back since: they stay until this is over. Footers are made again.
+    // Segments released before the checkpoint are not needed and may disappear at any time. Replay of the copy starts in
+    // the checkpoint's segment, so copy that one and all later ones, even if they have been released since: the pin keeps
+    // their files. Opening the copy rebuilds the footers.
     let mut segments = shared.log.segments();
     segments.retain(|segment| !segment.released || segment.serial >= meta.mark.position.serial);
     for segment in &segments {

@@ -23,7 +23,7 @@ use crate::machine::View;
 /// How many tails are read under one lock.
 const TAILS_AT_ONCE: usize = 256;
 
-/// How often the clock is written down while nothing else is.
+/// How often an idle store persists its clock.
 const CLOCK_EVERY: Duration = Duration::from_secs(3_600);
 
 /// How long an old segment of which much is needed is left alone.
@@ -37,7 +37,7 @@ pub(super) struct Checkpointer {
     incarnation: Incarnation,
     /// The oldest segment when more of it was needed than is moved, and when that was looked at.
     needed: Mutex<Option<(u64, Steady)>>,
-    /// How the clock stood at the last checkpoint.
+    /// Clock state at the last checkpoint.
     clock: Mutex<Option<ClockReport>>,
 }
 
@@ -104,8 +104,8 @@ impl Checkpointer {
         }
     }
 
-    /// Whether the clock must be written down although nothing else was: after a boot nothing else tells how long a store
-    /// without work was open.
+    /// Whether an idle store has to persist its clock. After a reboot the persisted clock is the only record of how long
+    /// the store was open.
     fn clock_went_on(&self, shared: &Shared) -> bool {
         let now = shared.clock.report();
         let last = *self.clock.lock().get_or_insert(now);

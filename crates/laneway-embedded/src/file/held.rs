@@ -1,4 +1,4 @@
-//! Why the oldest segment is still there: who needs something of it.
+//! Reports what keeps the oldest log segment from being deleted.
 
 use laneway_core::store::{Held, HeldBy};
 use laneway_core::{EventId, Result, StoreError};
@@ -7,10 +7,10 @@ use super::state::{Seen, ShardTable};
 use super::store::Shared;
 use crate::machine::{self, Now, View};
 
-/// Most partitions that are named.
+/// The most partitions to report.
 const NAMED_MAX: usize = 16;
 
-/// The partitions that need something of the oldest sealed segment.
+/// Returns the partitions that still need the oldest sealed segment.
 pub(super) async fn held(shared: &Shared) -> Result<Vec<Held>> {
     let Some(oldest) = shared.archive.directory().sealed().into_iter().next() else { return Ok(Vec::new()) };
     let segments = shared.log.segments();
@@ -28,7 +28,7 @@ pub(super) async fn held(shared: &Shared) -> Result<Vec<Held>> {
     Ok(held)
 }
 
-/// What a shard needs of a segment: the event and why.
+/// Returns the event of a shard that needs the segment, and why.
 fn holder(
     state: &Seen<'_>,
     now: Now,
@@ -38,7 +38,7 @@ fn holder(
     let Some(trimmed) = state.shard(found.shard).map(|info| info.trimmed) else { return Ok(None) };
     if !found.runs.is_empty() && found.runs.last > trimmed {
         let by = match machine::trim::held(state, now, found.shard) {
-            // Its stream is being removed.
+            // The stream was removed meanwhile.
             Err(StoreError::NotFound { .. }) => None,
             by => by?,
         };

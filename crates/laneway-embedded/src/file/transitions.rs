@@ -21,7 +21,7 @@ use super::{cost, counts, held, marks, read};
 use crate::machine::promote::Bounds;
 use crate::machine::{self, View};
 
-/// What a promotion moves in one piece at most, so that others do not wait long for the lock.
+/// The most that a promotion moves while it holds the lock once.
 const PROMOTE: Bounds = Bounds { drafts: 128, bytes: 512 << 10 };
 
 impl FileStore {

@@ -1,8 +1,8 @@
 //! Retention while log time is ahead of the time of day.
 //!
 //! Log time never goes back. If a wrong clock was believed and then corrected, new events carry a time of the future
-//! until the wall clock has caught up, and their age cannot be told from it. So a shard in that state marks now and
-//! then how far its ids had come: an event that is not beyond an old mark is at least as old.
+//! until the wall clock has caught up, so their age cannot be computed from it. A shard in that state records its newest
+//! id from time to time: an event up to an old mark is at least as old as the mark.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::{Now, State, Table, View};
 /// Marks in the time for which events are kept: so much of it longer may one stay.
 const MARKS: u32 = 16;
 
-/// What the marks of a shard say, and what becomes of them.
+/// The age marks of a shard, with the pending change to them.
 pub(super) struct AgeMarks {
     /// The last event that is older than the stream keeps events, by the marks alone.
     pub(super) aged: EventId,
@@ -29,7 +29,7 @@ enum Change {
 }
 
 impl AgeMarks {
-    /// Looks at the marks, with one of the present if log time is ahead.
+    /// Reads the marks and adds one for now if log time is ahead.
     pub(super) fn look<S: View>(
         state: &S,
         now: Now,
@@ -60,7 +60,7 @@ impl AgeMarks {
         Ok(Self { aged, change: (!is_same).then_some(change) })
     }
 
-    /// Writes them down.
+    /// Stores the change.
     pub(super) fn apply<S: State>(self, state: &mut S, shard: Shard) {
         let row = Single::AheadMarks.of(shard);
         match self.change {

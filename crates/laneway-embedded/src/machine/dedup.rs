@@ -249,7 +249,7 @@ fn drop_row<S: State>(state: &mut S, row: &[u8], until: Timestamp) {
     state.delete(Table::DedupOrder, &keys::dedup_order(until, row));
 }
 
-/// Writes a row that is not there, or not any more.
+/// Writes a row that does not exist, or was just dropped.
 fn put_row<S: State>(state: &mut S, row: &[u8], remembered: &Remembered) {
     state.put_new(Table::Dedup, row, &remembered.to_row());
     state.put_new(Table::DedupOrder, &keys::dedup_order(remembered.until, row), &[]);

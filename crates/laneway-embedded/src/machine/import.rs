@@ -170,7 +170,7 @@ fn import_shard<S: State>(state: &mut S, shard: Shard, info: ShardInfo, rows: Ro
         }
         Rows::Scheduled(drafts) => {
             for ScheduledRow { ticket, due, accepted_at, draft } in drafts {
-                // A piece may come again.
+                // The same piece may be imported twice.
                 if schedule::find(state, shard, ticket)?.is_none() {
                     schedule::enter(state, shard, ticket, &Waiting { due, accepted_at, draft });
                 }

@@ -16,11 +16,11 @@ use laneway_core::{
     ShardInfo, Steady, StreamId, StreamInfo, Timestamp, Window, limits,
 };
 
-/// Looks at every item, also after one has failed: whatever a store has to read from files for them is then asked for in
-/// one go, and not item by item.
+/// Applies `look` to every item, even after one has failed. A store then learns everything it has to read from files in
+/// one pass instead of one item at a time.
 ///
 /// # Errors
-/// The first failure.
+/// Returns the first failure.
 pub(super) fn look_at_all<I, T>(
     items: impl IntoIterator<Item = I>,
     mut look: impl FnMut(I) -> Result<T>,
@@ -45,9 +45,9 @@ pub(crate) struct Now {
     pub(crate) wall: Timestamp,
     /// Dates up to this are due.
     pub(crate) dates: Timestamp,
-    /// What was to live until before this is over. Stands still while the wall clock is not settled.
+    /// Everything that expires before this time has expired. Does not advance while the wall clock is unsettled.
     pub(crate) expiry: Timestamp,
-    /// Whether the age of something can be told now.
+    /// Whether the wall clock is settled, so ages can be computed.
     pub(crate) settled: bool,
     /// Steady time, which goes on over restarts of the store.
     pub(crate) steady: Steady,
@@ -289,7 +289,7 @@ pub(crate) trait State: View {
 
     /// Writes a row.
     fn put(&mut self, table: Table, key: &[u8], value: &[u8]);
-    /// Writes a row that is not there. One that goes again soon costs less so.
+    /// Writes a row that does not exist. Cheaper than `put` if the row is deleted soon.
     fn put_new(&mut self, table: Table, key: &[u8], value: &[u8]) {
         self.put(table, key, value);
     }

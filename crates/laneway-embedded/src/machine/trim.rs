@@ -67,7 +67,7 @@ fn seats<S: View>(state: &S, stream: &StreamInfo, shard: Shard) -> Vec<(Seat, u3
 struct Bound {
     /// The last event that may go.
     through: EventId,
-    /// Why the next one must stay, if there is one.
+    /// Why the next event must stay; `None` if there is no next event.
     by: Option<HeldBy>,
 }
 
@@ -107,7 +107,7 @@ fn bound<S: View>(
     Ok(Bound { through: last_given(&info.gaps, bound.through).max(info.trimmed), ..bound })
 }
 
-/// The first event of a shard that must stay, and why; `None` if all may go.
+/// Returns the first event that a trim must keep, and why; `None` if it may remove all events.
 pub(crate) fn held<S: View>(state: &S, now: Now, shard: Shard) -> Result<Option<(EventId, HeldBy)>> {
     let stream = gate::stream(state, shard.stream)?;
     let info = gate::shard(state, shard)?;

@@ -158,9 +158,9 @@ async fn unless<A>(
 async fn tell(ground: &Ground, seat: SeatId, names: &Names, what: Report<'_>, order: watch::Receiver<Order>) {
     let Some(system) = names.reports_to else { return };
     let draft = report(what, &names.processor, &names.stream, seat.shard);
-    let told = send_report(&*ground.store, &ground.catalogue, system, draft);
-    let told = unless(order, |order| order == Order::Stop, told).await;
-    if let Err(error) = told.unwrap_or_else(|| Err("the store did not answer in time".to_owned())) {
+    let sending = send_report(&*ground.store, &ground.catalogue, system, draft);
+    let sent = unless(order, |order| order == Order::Stop, sending).await;
+    if let Err(error) = sent.unwrap_or_else(|| Err("the store did not answer in time".to_owned())) {
         tracing::warn!(%seat, error, "a lost seat could not be reported");
     }
 }

@@ -616,7 +616,7 @@ impl Loop {
     }
 
     fn on_question(&self, Question { lanes, answer }: Question) {
-        // Whoever asked may have gone away.
+        // The caller may have gone away.
         drop(answer.send(self.seat.under_way(&lanes, self.ground.env.now())));
     }
 

@@ -202,25 +202,25 @@ pub(super) const CLOCK_JUMPS: Metric = Metric {
     name: "laneway_clock_jumps_total",
     kind: MetricKind::Counter,
     labels: &[],
-    help: "How often the store found that the wall clock had jumped by more than a minute.",
+    help: "Wall clock jumps of more than a minute that the store detected.",
 };
 pub(super) const CLOCK_SETTLED: Metric = Metric {
     name: "laneway_clock_settled",
     kind: MetricKind::Gauge,
     labels: &[],
-    help: "1 if the wall clock agrees with the steady clock for long enough; 0 while nothing is deleted by its age.",
+    help: "1 if the wall clock is settled; 0 while nothing is deleted by age.",
 };
 pub(super) const CLOCK_OFFSET: Metric = Metric {
     name: "laneway_clock_offset_seconds",
     kind: MetricKind::Gauge,
     labels: &[],
-    help: "How far the wall clock is ahead of the time that the store goes by: not 0 after a jump, until the clock is right again or has settled.",
+    help: "Wall clock minus the time the store uses, in seconds. Not 0 after a jump, until the clock is corrected or settles.",
 };
 pub(super) const HELD_BYTES: Metric = Metric {
     name: "laneway_store_held_bytes",
     kind: MetricKind::Gauge,
     labels: &["stream", "by"],
-    help: "Bytes of the store's files from the oldest event or result that must stay: by a processor that has not passed it, a stopped lane, keep, or readable results.",
+    help: "Bytes of log files that the store cannot delete yet. `by` is the reason: processor (not processed yet), lane (parked or retrying), keep, or results (not expired).",
 };
 pub(super) const BUILD_INFO: Metric = Metric {
     name: "laneway_build_info",
@@ -292,7 +292,7 @@ pub(crate) fn show_clock(report: &ClockReport) {
     CLOCK_OFFSET.gauge(&[]).set(report.offset as f64 / 1e6);
 }
 
-/// Something of this stream keeps so many bytes of files.
+/// Sets how many bytes of files this stream keeps.
 pub(crate) fn show_held_bytes(stream: &str, by: &str, bytes: u64) {
     HELD_BYTES.gauge(&[stream, by]).set(bytes as f64);
 }

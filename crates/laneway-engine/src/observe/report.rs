@@ -24,7 +24,7 @@ pub(crate) enum Report<'a> {
     EmitRefused { lost: &'a Lost },
     /// A commit was refused: somebody else owns the seat.
     SeatFenced { error: &'a str },
-    /// Files of the store must stay because a processor needs something old.
+    /// A processor keeps the store from deleting old files.
     StoreHeld { event: EventId, bytes: u64, by: &'a str },
     /// The loop of a seat came to a bad end by a fault of its own, and begins again.
     SeatFailed { fault: &'a str },
@@ -81,10 +81,10 @@ pub(crate) fn report(report: Report<'_>, processor: &str, stream: &str, shard: S
     Draft::new(Some(about), Kind::new(kind).expect("a short type"), json(&fields))
 }
 
-/// Appends a report that belongs to no commit.
+/// Appends a report outside of a commit.
 ///
 /// # Errors
-/// Says why it was not appended.
+/// Returns why the append failed.
 pub(crate) async fn send_report(
     store: &dyn Store,
     catalogue: &Catalogue,

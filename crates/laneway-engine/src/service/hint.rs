@@ -22,7 +22,7 @@ pub(crate) async fn hint(env: &Env, wakeups: &dyn Wakeups, topic: Topic, seen: u
 
 /// The same after a failure.
 async fn hint_after(error: StoreError, env: &Env, wakeups: &dyn Wakeups, topic: Topic, seen: u64) -> u64 {
-    tracing::warn!(?topic, %error, "nothing is woken; it is looked at now and then");
+    tracing::warn!(?topic, %error, "wake-ups failed; polling instead");
     let mut wait = AGAIN_AFTER;
     loop {
         env.sleep(wait).await;

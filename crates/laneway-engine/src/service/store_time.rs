@@ -1,6 +1,6 @@
 //! Time as the store counts it.
 //!
-//! Back-offs, holds and leases of claims are written as moments of steady time, and whoever owns the seat by then reads them. Nodes of a cluster
+//! Back-offs, holds and leases of claims are stored as steady times, and a later owner of the seat reads them. Nodes of a cluster
 //! have booted at different moments, and so has one machine before and after a reboot, so all count from where the store does.
 //! Dates are compared with the store's time of day, so a wrong wall clock on one node expires nothing and fires nothing there.
 //! What passes between two readings comes from the own steady clock, which never goes back.

@@ -1,5 +1,5 @@
-//! What keeps files of the store from being given back: shown to whoever asks, and reported where somebody has to do
-//! something about it.
+//! Watches what keeps the store from deleting old files. Sets the metric, and reports processors that block deletion of a
+//! lot of data on the system stream.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,25 +11,25 @@ use laneway_core::{Draft, EventId, Partition, Store, StoreError, StreamInfo};
 use crate::log::{Catalogue, CatalogueError};
 use crate::observe::{Report, SYSTEM_STREAM, report, send_report, show_held_bytes};
 
-/// So much must be held by a processor before it is reported: less is the work of a while.
+/// Processors that block less than this are not reported.
 const REPORTED_BYTES: u64 = 1 << 30;
-/// The same holder is not reported again for so long.
+/// Minimum time between two reports about the same event.
 const REPORTED_EVERY: Duration = Duration::from_secs(24 * 3_600);
 
-/// Files of the store that must stay, with the names of who needs them.
+/// Files that the store cannot delete, with the names of stream and processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldView {
-    /// The stream of which something old is needed.
+    /// The stream that still needs old data.
     pub stream: String,
-    /// The partition of it.
+    /// The partition of that stream.
     pub partition: Partition,
     /// The first event that must stay.
     pub event: EventId,
-    /// Bytes of files from there on.
+    /// Bytes of files from that event on.
     pub bytes: u64,
-    /// Why: `processor`, `lane`, `keep` or `results`.
+    /// The reason: `processor`, `lane`, `keep` or `results`.
     pub by: &'static str,
-    /// The processor that has to do something first.
+    /// The processor that blocks deletion, if one does.
     pub processor: Option<String>,
 }
 
@@ -39,22 +39,22 @@ impl std::fmt::Display for HeldView {
         write!(out, "{} MiB of the log since event {event} of {stream}/{partition}: ", bytes >> 20)?;
         match (self.by, &self.processor) {
             ("lane", Some(processor)) => {
-                write!(out, "it waits in a lane that processor {processor} has stopped")
+                write!(out, "it waits in a stopped lane of processor {processor}")
             }
-            (_, Some(processor)) => write!(out, "processor {processor} has not passed it"),
-            ("keep", None) => write!(out, "the stream keeps its events for a while"),
-            _ => write!(out, "results of jobs before it can still be read"),
+            (_, Some(processor)) => write!(out, "processor {processor} has not processed it"),
+            ("keep", None) => write!(out, "the stream keeps its events (keep)"),
+            _ => write!(out, "job results before it have not expired"),
         }
     }
 }
 
-/// What keeps files of the store, oldest first.
+/// Returns what keeps the store from deleting its oldest files.
 pub(crate) async fn held(store: &dyn Store, catalogue: &Catalogue) -> Result<Vec<HeldView>, StoreError> {
     let mut views = Vec::new();
     for held in store.held().await? {
         match catalogue.stream_of(held.shard.stream).await {
             Ok(stream) => views.push(view(held, &stream)),
-            // Removed meanwhile: it holds nothing any more.
+            // The stream was removed meanwhile, so it blocks nothing.
             Err(CatalogueError::NoStream(_) | CatalogueError::NoProcessor(_)) => {}
             Err(CatalogueError::Store(error)) => return Err(error),
         }
@@ -75,24 +75,24 @@ fn view(held: Held, stream: &StreamInfo) -> HeldView {
     }
 }
 
-/// Shows and reports what is held, again and again.
+/// Publishes what keeps old files: sets the gauges and sends reports.
 #[derive(Debug, Default)]
 pub(super) struct HeldWatch {
-    /// What was shown: it is shown as nothing when it is over.
+    /// Gauges set in the last round, to reset those that no longer apply.
     shown: HashSet<(String, &'static str)>,
 }
 
 impl HeldWatch {
-    /// Looks once.
+    /// Runs one round.
     pub(super) async fn look(&mut self, store: &dyn Store, catalogue: &Catalogue) {
         let views = match held(store, catalogue).await {
             Ok(views) => views,
-            Err(error) => return tracing::warn!(%error, "the store did not say what holds its files"),
+            Err(error) => return tracing::warn!(%error, "could not read what keeps the store's files"),
         };
         self.show(&views);
         for view in views.iter().filter(|view| view.processor.is_some() && view.bytes >= REPORTED_BYTES) {
             if let Err(error) = tell(store, catalogue, view).await {
-                tracing::warn!(error, held = %view, "what holds files of the store could not be reported");
+                tracing::warn!(error, held = %view, "could not report what keeps the store's files");
             }
         }
     }
@@ -110,7 +110,7 @@ impl HeldWatch {
 async fn tell(store: &dyn Store, catalogue: &Catalogue, view: &HeldView) -> Result<(), String> {
     let system = match catalogue.stream(SYSTEM_STREAM).await {
         Ok(system) => system,
-        // Nobody wants reports.
+        // Reports are turned off.
         Err(CatalogueError::NoStream(_)) => return Ok(()),
         Err(error) => return Err(error.to_string()),
     };

@@ -350,13 +350,13 @@ async fn processor_that_keeps_many_old_files_is_reported_once() {
     seam::wait(Duration::from_secs(60)).await;
     let mut reports = bench.data_of("_laneway").await;
     reports.retain(|report| report.starts_with("store.held"));
-    let [report] = &reports[..] else { panic!("one, of the one that keeps much: {reports:?}") };
-    for told in [r#""processor":"charge""#, r#""partition":"0""#, r#""event":"17""#, r#""by":"lane""#] {
-        assert!(report.contains(told), "{told} in {report}");
+    let [report] = &reports[..] else { panic!("one report, for partition 0: {reports:?}") };
+    for field in [r#""processor":"charge""#, r#""partition":"0""#, r#""event":"17""#, r#""by":"lane""#] {
+        assert!(report.contains(field), "{field} in {report}");
     }
     let words = bench.engine.held().await.expect("the store answers")[0].to_string();
     assert_eq!(
         words,
-        "3072 MiB of the log since event 17 of orders/0: it waits in a lane that processor charge has stopped"
+        "3072 MiB of the log since event 17 of orders/0: it waits in a stopped lane of processor charge"
     );
 }

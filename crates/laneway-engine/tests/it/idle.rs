@@ -20,7 +20,7 @@ const SEATS: u32 = 10;
 /// How often a seat may ask for the time when it wakes up.
 const READINGS_PER_WAKE: u64 = 20;
 
-/// A clock that counts how often it is asked: whoever wakes up asks for the time.
+/// A clock that counts how often it is read: every task that wakes up reads it.
 #[derive(Debug)]
 struct CountedClock {
     clock: TokioClock,

@@ -64,7 +64,7 @@ local function forget_lanes(shard, seats)
   return gone, shard.sweep ~= nil
 end
 
--- While log time is ahead of the time of day, the age of an event cannot be told from its time. Instead the shard marks now
+-- While log time is ahead of the time of day, the age of an event does not follow from its time. Instead the shard marks now
 -- and then how far its ids had come, as for idle lanes. Answers the last event that is old enough by these marks.
 local function aged_through(shard)
   local is_ahead, marks, old = shard.time > wall + JUMP, {}, 0

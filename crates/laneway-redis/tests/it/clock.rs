@@ -28,8 +28,8 @@ async fn clock(store: &RedisStore) -> Timestamp {
 
 #[tokio::test]
 async fn jumps_of_the_servers_clock_move_nothing_on_any_node() {
-    // Debian's Redis allocates with jemalloc, which asks for the time before the library can answer and then waits for ever.
-    // With another allocator before it, it does not.
+    // Debian's Redis uses jemalloc, which reads the clock while it initialises. libfaketime then allocates, and both
+    // deadlock. Preloading another allocator avoids that.
     let library = libfaketime();
     let allocator = library.ancestors().nth(2).expect("a folder of libraries").join("libc_malloc_debug.so.0");
     let preloaded = format!("{}:{}", allocator.display(), library.display());

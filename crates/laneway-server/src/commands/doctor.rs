@@ -258,17 +258,16 @@ async fn server_checks(client: &Client) -> Vec<Finding> {
         )
     };
     let mut findings = vec![clock(date)];
-    let told = serde_json::from_slice::<Readiness>(&answer.body).ok();
-    if let Some(told) = told {
-        findings.extend(told.clock.map(|words| unsettled(&words)));
-        findings.extend(told.clock_ahead.map(|ahead| log_time(&ahead)));
-        findings.extend(told.held.into_iter().map(held));
+    if let Ok(readiness) = serde_json::from_slice::<Readiness>(&answer.body) {
+        findings.extend(readiness.clock.map(|words| unsettled(&words)));
+        findings.extend(readiness.clock_ahead.map(|ahead| log_time(&ahead)));
+        findings.extend(readiness.held.into_iter().map(held));
     }
     findings.extend([ready, called(client).await]);
     findings
 }
 
-/// The store does not trust its wall clock.
+/// Warns that the store does not trust its wall clock.
 fn unsettled(words: &str) -> Finding {
     Finding::warn(
         "clock of the server",
@@ -286,12 +285,12 @@ fn log_time(ahead: &str) -> Finding {
     )
 }
 
-/// Old files of the store stay until a processor has done something.
+/// Warns that a processor keeps the store from deleting old files.
 fn held(words: String) -> Finding {
     Finding::warn(
         "files of the store",
         words,
-        "laneway why tells what its lane waits for; skip, retry or redrive, or remove the processor",
+        "`laneway why` shows what the lane waits for; retry or skip the event, or remove the processor",
     )
 }
 

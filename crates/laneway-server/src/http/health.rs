@@ -15,7 +15,7 @@ use super::query::Query;
 use super::wire as convert;
 use crate::node::Node;
 
-/// How far clocks may be apart before it is told.
+/// Report clocks that differ by more than this.
 const AHEAD_MAX: Duration = Duration::from_secs(60);
 
 /// Whether the process lives.
@@ -67,10 +67,15 @@ pub(super) async fn ready(State(node): State<Node>, RawQuery(query): RawQuery) -
     Ok("ok\n".into_response())
 }
 
-/// What processors keep of the store's old files. A store that does not answer was told of already.
+/// Describes the processors that keep the store from deleting old files.
 async fn held(node: &Node) -> Vec<String> {
-    let held = node.engine().held().await.unwrap_or_default();
-    held.into_iter().filter(|held| held.processor.is_some()).map(|held| held.to_string()).collect()
+    match node.engine().held().await {
+        Ok(held) => {
+            let by_processors = held.into_iter().filter(|held| held.processor.is_some());
+            by_processors.map(|held| held.to_string()).collect()
+        }
+        Err(error) => vec![format!("unknown: {}", chain(&error))],
+    }
 }
 
 /// How far log time is ahead of the time of day, if that is worth a word.

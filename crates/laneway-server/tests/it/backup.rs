@@ -150,8 +150,8 @@ async fn backup_is_refused_without_a_folder_to_copy_or_to_write() {
         let mut command =
             crate::program::command(folder.path(), &["serve", "--store", store, "--listen", "127.0.0.1:0"]);
         let output = command.env("LANEWAY_STORE_BACKUP_DIR", "./nowhere").output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && told.contains(says), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && stderr.contains(says), "{stderr}");
     }
 }
 
@@ -184,9 +184,9 @@ async fn command_has_the_server_make_a_backup() {
     assert!(run(folder.path(), &["store", "verify", "file:./backups/one"]).status.success());
     let taken = on(&program, &["store", "backup", "one"]).bad(4);
     assert!(taken.contains("exists already") && taken.contains("(backup_exists)"), "{taken}");
-    let told = on(&program, &["store", "backup", "two", "-o", "json"]).good();
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    assert!(told["folder"].as_str().unwrap().ends_with("/backups/two"), "{told}");
+    let output = on(&program, &["store", "backup", "two", "-o", "json"]).good();
+    let backup: serde_json::Value = serde_json::from_str(&output).unwrap();
+    assert!(backup["folder"].as_str().unwrap().ends_with("/backups/two"), "{backup}");
     on(&program, &["store", "backup", "../three"]).bad(2);
     // A store that is closed has no server, and one that is open makes its backups itself.
     on(&program, &["store", "backup", "file:./data", "three"]).bad(2);

@@ -133,7 +133,7 @@ pub async fn delays_ignore_the_wall_clock_and_dates_follow_it(bench: &Bench) {
     let place = bench.place().await;
     let start = bench.now();
     bench.send(&place, vec![delayed("a", "delay", MINUTE), at("a", "date", start.after(MINUTE))]).await;
-    // What is less than a minute is no jump.
+    // Less than a minute is not a jump.
     bench.jump_to(start.after(MINUTE));
     assert_eq!(promote(bench, &place, 10).await, Promoted { moved: 1, next: Some(MINUTE) });
     assert_eq!(texts(bench, &place).await, ["date"]);

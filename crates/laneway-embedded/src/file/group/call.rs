@@ -32,7 +32,7 @@ pub(crate) struct Cost {
 enum Attempt<T> {
     /// It was applied: its answer counts when the group is durable.
     Applied { answer: Result<T>, done: Arc<Done>, group: u64 },
-    /// It changed nothing, and everything it saw is durable: its answer counts.
+    /// It changed nothing and read only durable state, so the answer is final.
     Unchanged(Result<T>),
     /// It will not be applied.
     Refused(StoreError),
@@ -74,8 +74,9 @@ impl Shared {
         }
     }
 
-    /// Applies a call in pieces, as long as one says that there is more. They become durable together or not at all; between
-    /// two of them others have their turn. What is left when their group is being written is left for another call.
+    /// Applies a call in pieces until a piece reports that nothing is left. All pieces join one group, so they become
+    /// durable together. The lock is released between pieces. If the group is taken for writing first, the call ends
+    /// early; callers repeat it for the rest.
     pub(crate) async fn call_in_pieces<F>(&self, cost: Cost, piece: F) -> Result<()>
     where
         F: FnMut(&mut FileState, Now) -> Result<bool>,
@@ -157,7 +158,7 @@ struct Turn<'a, F> {
     work: F,
     /// Others let this call go first.
     announced: bool,
-    /// It may be applied in this group only.
+    /// Apply it only while this group is open.
     within: Option<u64>,
 }
 
@@ -181,7 +182,9 @@ impl<'a, F> Turn<'a, F> {
             Err(reason) => return Attempt::Refused(StoreError::Down { reason: reason.to_string() }),
         };
         if self.within.is_some_and(|group| !state.is_open(group)) {
-            return Attempt::Refused(StoreError::Down { reason: "its group is being written".to_owned() });
+            return Attempt::Refused(StoreError::Down {
+                reason: "the group is already being written".to_owned(),
+            });
         }
         if let Some(groups) = self.must_wait(&state, limit) {
             return Attempt::Wait(groups);
@@ -215,7 +218,7 @@ impl<'a, F> Turn<'a, F> {
             assert_eq!(state.open_bytes(), before, "a rule reads everything before its first change");
             return Attempt::Missed(Box::new(fetched), missed);
         }
-        // Nothing to write and nothing to wait for: no need to wake the write thread.
+        // Nothing to write and nothing to wait for: leave the write thread asleep.
         let is_durable = state.groups == shared.pipeline.groups();
         if is_durable && !cost.synced && state.open_is_empty() {
             return Attempt::Unchanged(answer);

@@ -206,7 +206,7 @@ impl FileState {
         self.group.now = now;
     }
 
-    /// Whether this group still takes calls.
+    /// Whether this group still accepts calls.
     pub(crate) fn is_open(&self, group: u64) -> bool {
         self.group.number == group && group > self.taken
     }

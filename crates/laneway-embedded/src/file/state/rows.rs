@@ -3,8 +3,8 @@
 //! `dirty` holds changes since the last checkpoint began, `frozen` those that a running checkpoint is writing,
 //! and below them lies the index as of the last finished one. A removal is kept as `None` until it is written.
 //!
-//! A row that comes and goes between two checkpoints needs no trace: whoever writes one that is not there says so
-//! ([`Rows::put_new`]), and its removal then takes it out of `dirty` again.
+//! A row that is created and deleted between two checkpoints never reaches the index. Rules that create a row call
+//! [`Rows::put_new`]; deleting such a row removes it from `dirty` instead of leaving a tombstone.
 //!
 //! Tables that are used as queues are read at the front again and again, over all that was removed there. Such stretches
 //! without a living row are remembered and passed over at once (`empty_ranges`).
@@ -23,12 +23,12 @@ use crate::file::index::{IndexTable, Snapshot, prefix_end};
 
 type Layer = BTreeMap<Vec<u8>, Slot>;
 
-/// What a layer says of a row.
+/// A row in one layer.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
-    /// `None`: it is removed.
+    /// `None` if the row is deleted.
     pub(crate) value: Option<Bytes>,
-    /// No layer below has it.
+    /// The row does not exist in the layers below.
     is_new: bool,
 }
 
@@ -73,11 +73,11 @@ impl Rows {
         self.set(key, Slot { value: Some(value), is_new: false });
     }
 
-    /// Writes a row that is not there.
+    /// Writes a row that does not exist in any layer.
     pub(crate) fn put_new(&mut self, key: &[u8], value: Bytes) {
         debug_assert!(
             matches!(self.get(key, &super::fetched::Directly), Ok(None) | Err(_)),
-            "a row that is there is called new"
+            "put_new on an existing row"
         );
         self.set(key, Slot { value: Some(value), is_new: true });
     }
@@ -85,7 +85,7 @@ impl Rows {
     fn set(&mut self, key: &[u8], set: Slot) {
         self.empty.get_mut().fill(key);
         match self.dirty.rows.get_mut(key) {
-            // What lies below a slot does not change with what it says.
+            // `is_new` describes the layers below, which this write does not change.
             Some(slot) => slot.value = set.value,
             None => drop(self.dirty.rows.insert(key.to_vec(), set)),
         }

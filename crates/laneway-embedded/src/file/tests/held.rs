@@ -1,4 +1,4 @@
-//! Whoever keeps old segments is named, with the event and the reason.
+//! A store reports which event keeps its oldest segment, and why.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn holder(store: &FileStore) -> (EventId, HeldBy) {
 }
 
 #[test]
-fn whoever_keeps_the_oldest_segment_is_named() {
+fn store_reports_what_keeps_its_oldest_segment() {
     let disk = SimulatedDisk::new();
     let store = open(&disk);
     assert_eq!(block_on(store.held()).unwrap(), [], "one segment, which takes frames");
@@ -58,5 +58,5 @@ fn whoever_keeps_the_oldest_segment_is_named() {
     block_on(store.commit(commit)).unwrap();
     assert_eq!(block_on(store.held()).unwrap(), [], "the next trim lets it go");
     let trimmed = block_on(store.trim(Trim { shard: shard(&stream) })).unwrap();
-    assert_eq!(trimmed.events, 3_030, "what is told agrees with what a trim does");
+    assert_eq!(trimmed.events, 3_030, "the report agrees with what a trim does");
 }

@@ -99,7 +99,7 @@ async fn known_history_is_told_by_every_meter() {
         "laneway_store_errors_total",
         "laneway_faults_total",
         "laneway_dedup_evicted_total",
-        // Told by retention, which does not run here.
+        // Retention sets these, and it does not run in this test.
         "laneway_clock_jumps_total",
         "laneway_clock_settled",
         "laneway_clock_offset_seconds",

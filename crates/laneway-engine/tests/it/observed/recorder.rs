@@ -103,7 +103,7 @@ impl CounterFn for Meter {
 
     #[expect(clippy::cast_precision_loss, reason = "small numbers in a test")]
     fn absolute(&self, value: u64) {
-        self.tell(|told| *told = vec![value as f64]);
+        self.tell(|values| *values = vec![value as f64]);
     }
 }
 

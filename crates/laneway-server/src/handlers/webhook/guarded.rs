@@ -35,8 +35,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 const ADDRESSES_MAX: usize = 4;
 /// Most connections to an endpoint that are kept.
 const KEPT_MAX: usize = 16;
-/// A connection is used again within this time: shorter than the one after which servers close it. One that is closed
-/// while a request is on its way costs that request its attempt.
+/// How long an idle connection may be reused. Shorter than the keep-alive timeout of common servers: if the server closes
+/// the connection while a request is in flight, that attempt fails.
 const KEPT_FOR: Duration = Duration::from_secs(1);
 
 /// Finds the addresses of a name.
@@ -197,7 +197,7 @@ async fn sender(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) -> Result<http1::SendRequest<Full<Bytes>>, String> {
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| lost(&error))?;
-    // It ends with its sender; what goes wrong with it is told to whoever waits for an answer.
+    // It ends with its sender. Callers that wait for an answer get its errors.
     drop(seam::spawn(connection));
     Ok(sender)
 }

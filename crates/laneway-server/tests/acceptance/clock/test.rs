@@ -109,8 +109,8 @@ async fn wall_clock_jumps_change_no_length_and_log_time_never_goes_back() {
     // A jump is reported and not believed at once; one that stays is, and the date with it.
     server.jump("+2h");
     server.append(json!({"key":"first"})).await;
-    let told = server.http.get("/readyz?verbose").await;
-    assert!(told["clock"].as_str().unwrap().contains("ahead, and is believed in"), "{told}");
+    let readiness = server.http.get("/readyz?verbose").await;
+    assert!(readiness["clock"].as_str().unwrap().contains("ahead, and is believed in"), "{readiness}");
     server.run("first").await;
     server.run("dated").await;
     server.jump("+0");
@@ -121,9 +121,9 @@ async fn wall_clock_jumps_change_no_length_and_log_time_never_goes_back() {
     assert_eq!(early["append"], "scheduled", "{early}");
     let nothing = server.http.done("/v1/processors/charge/claim", json!({})).await;
     assert_eq!(nothing["claims"], json!([]), "an hour early");
-    let told = server.http.get("/readyz?verbose").await;
-    assert_eq!(told["clock"], Value::Null, "{told}");
-    assert!(told["clock_ahead"].as_str().unwrap().starts_with("1"), "{told}");
+    let readiness = server.http.get("/readyz?verbose").await;
+    assert_eq!(readiness["clock"], Value::Null, "{readiness}");
+    assert!(readiness["clock_ahead"].as_str().unwrap().starts_with("1"), "{readiness}");
     server.append(json!({"key":"first"})).await;
 
     // A lease, a delay and a back-off, each over a jump by three days, forth or back.
