@@ -220,7 +220,7 @@ pub(super) const HELD_BYTES: Metric = Metric {
     name: "laneway_store_held_bytes",
     kind: MetricKind::Gauge,
     labels: &["stream", "by"],
-    help: "Bytes of log files that the store cannot delete yet. `by` is the reason: processor (not processed yet), lane (parked or retrying), keep, or results (not expired).",
+    help: "Bytes of log files that the store cannot delete yet. by is the reason: processor (not processed yet), lane (parked or retrying), keep, or results (not expired).",
 };
 pub(super) const BUILD_INFO: Metric = Metric {
     name: "laneway_build_info",
