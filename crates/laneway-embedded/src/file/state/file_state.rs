@@ -313,7 +313,7 @@ impl Frozen {
         CheckpointWrite {
             resident: self.resident,
             tails,
-            rows: self.rows.rows.iter().map(|(key, slot)| (key.clone(), slot.value.clone())).collect(),
+            rows: self.rows.rows.iter().map(|(key, slot)| (key.to_vec(), slot.value.clone())).collect(),
             forgotten_rows: self.rows.forgotten.clone(),
             forgotten_tails: self.forgotten_tails,
         }

@@ -9,19 +9,25 @@
 //! Tables that are used as queues are read at the front again and again, over all that was removed there. Such stretches
 //! without a living row are remembered and passed over at once (`empty_ranges`).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use laneway_core::Result;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use super::empty_ranges::EmptyRanges;
 use super::fetched::{IndexReader, PageKey};
 use crate::file::index::{IndexTable, Snapshot, prefix_end};
 
-type Layer = BTreeMap<Vec<u8>, Slot>;
+type Layer = BTreeMap<RowKey, Slot>;
+
+/// Most keys fit in place. A search compares several keys per level of the tree, and each one elsewhere in memory would
+/// be a miss of the processor's cache.
+pub(super) type RowKey = SmallVec<[u8; 56]>;
 
 /// A row in one layer.
 #[derive(Clone, Debug)]
@@ -84,18 +90,18 @@ impl Rows {
 
     fn set(&mut self, key: &[u8], set: Slot) {
         self.empty.get_mut().fill(key);
-        match self.dirty.rows.get_mut(key) {
+        match self.dirty.rows.entry(RowKey::from_slice(key)) {
             // `is_new` describes the layers below, which this write does not change.
-            Some(slot) => slot.value = set.value,
-            None => drop(self.dirty.rows.insert(key.to_vec(), set)),
+            Entry::Occupied(mut slot) => slot.get_mut().value = set.value,
+            Entry::Vacant(place) => drop(place.insert(set)),
         }
     }
 
     pub(crate) fn delete(&mut self, key: &[u8]) {
-        match self.dirty.rows.get_mut(key) {
-            Some(Slot { is_new: true, .. }) => drop(self.dirty.rows.remove(key)),
-            Some(slot) => slot.value = None,
-            None => drop(self.dirty.rows.insert(key.to_vec(), Slot { value: None, is_new: false })),
+        match self.dirty.rows.entry(RowKey::from_slice(key)) {
+            Entry::Occupied(slot) if slot.get().is_new => drop(slot.remove()),
+            Entry::Occupied(mut slot) => slot.get_mut().value = None,
+            Entry::Vacant(place) => drop(place.insert(Slot { value: None, is_new: false })),
         }
     }
 
@@ -193,8 +199,8 @@ impl Rows {
 
 /// All layers side by side.
 struct Merge<'a, R> {
-    dirty: std::iter::Peekable<std::collections::btree_map::Range<'a, Vec<u8>, Slot>>,
-    frozen: std::iter::Peekable<std::collections::btree_map::Range<'a, Vec<u8>, Slot>>,
+    dirty: std::iter::Peekable<std::collections::btree_map::Range<'a, RowKey, Slot>>,
+    frozen: std::iter::Peekable<std::collections::btree_map::Range<'a, RowKey, Slot>>,
     index: IndexRows<'a, R>,
 }
 
@@ -306,7 +312,12 @@ mod tests {
             assert_eq!(first(&rows).as_deref(), Some(&key(number)[..]));
             rows.delete(&key(number));
             let start = rows.empty.lock().end_of(&[0]).unwrap_or_else(|| vec![0]);
-            let passed = rows.dirty.rows.range(start..).take_while(|(_, slot)| slot.value.is_none()).count();
+            let passed = rows
+                .dirty
+                .rows
+                .range::<[u8], _>((Bound::Included(&start[..]), Bound::Unbounded))
+                .take_while(|(_, slot)| slot.value.is_none())
+                .count();
             assert!(passed <= REMOVED_MIN + 1, "{passed} removed rows are passed over again");
         }
         assert_eq!(first(&rows), None);
@@ -319,7 +330,7 @@ mod tests {
         rows.put(b"long", Bytes::new());
         rows.delete(b"short");
         rows.delete(b"long");
-        assert_eq!(rows.dirty.rows.keys().collect::<Vec<_>>(), [b"long"]);
+        assert_eq!(rows.dirty.rows.keys().map(|key| &key[..]).collect::<Vec<_>>(), [b"long"]);
         // One that a checkpoint has taken is removed from the index by the next.
         rows.put_new(b"taken", Bytes::new());
         rows.freeze();

@@ -15,6 +15,7 @@ use super::archive::{Reach, in_memory};
 use super::contents::Run;
 use super::fetched::{Directly, Fetched, IndexReader, Wanted};
 use super::file_state::FileState;
+use super::rows::RowKey;
 use super::tails::parse_shard;
 use crate::machine::codec::keys::{self, Single};
 use crate::machine::codec::{Numbered, Stored};
@@ -30,8 +31,8 @@ pub(crate) struct Seen<'a> {
 /// How many rows of a version before are read at a time.
 const NOTED_AT_ONCE: usize = 64;
 
-fn row_key(table: Table, key: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(key.len() + 1);
+fn row_key(table: Table, key: &[u8]) -> RowKey {
+    let mut bytes = RowKey::with_capacity(key.len() + 1);
     bytes.push(table as u8);
     bytes.extend_from_slice(key);
     bytes
