@@ -14,6 +14,9 @@ use super::{Now, State, Table, View};
 
 /// How many rows more than it brings one append makes room for.
 const EVICTED_PER_CALL: usize = 16;
+/// How much of its bound a shard may go over it, at most by as many rows as one append makes room for. Room is then made
+/// for many appends at once, which costs little more than for one.
+const OVER_BOUND: u64 = 1_024;
 
 /// The dedup ids of one append, until all of it is checked.
 #[derive(Default)]
@@ -65,36 +68,36 @@ impl Entries {
         self.new.push((row, Remembered { receipt: receipt.clone(), body: dedup.body, until, event }));
     }
 
-    /// Finds what must go so that no more than `max` are remembered. The last check before the changes.
+    /// Finds what must go so that no more than `max` are remembered, or a few more. The last check before the changes.
     pub(super) fn make_room<S: View>(&mut self, state: &S, now: Now, shard: Shard, max: u64) -> Result<()> {
         if self.new.is_empty() && self.gone.is_empty() {
             return Ok(());
         }
         let stored = count(state, shard)?.saturating_sub(self.gone.len() as u64);
         self.count = stored + self.new.len() as u64;
+        if self.count <= max.saturating_add((max / OVER_BOUND).min(EVICTED_PER_CALL as u64)) {
+            return Ok(());
+        }
         // A bound that was lowered is reached over several calls, so that none has to remove very many.
         let most = self.new.len() + EVICTED_PER_CALL;
         let over = usize::try_from(self.count.saturating_sub(max)).unwrap_or(usize::MAX).min(most);
-        if over > 0 {
-            let limit = over.saturating_add(self.gone.len());
-            let oldest = state.scan(Table::DedupOrder, &keys::shard(shard), None, limit)?;
-            let ended = self.gone.len();
-            for (order, _) in oldest {
-                let (until, row) = keys::dedup_of(&order)?;
-                if self.gone.len() - ended < over && !self.gone[..ended].iter().any(|(gone, _)| *gone == row)
-                {
-                    self.gone.push((row, until));
-                }
+        let limit = over.saturating_add(self.gone.len());
+        let oldest = state.scan(Table::DedupOrder, &keys::shard(shard), None, limit)?;
+        let ended = self.gone.len();
+        for (order, _) in oldest {
+            let (until, row) = keys::dedup_of(&order)?;
+            if self.gone.len() - ended < over && !self.gone[..ended].iter().any(|(gone, _)| *gone == row) {
+                self.gone.push((row, until));
             }
-            let evicted = self.gone.len() - ended;
-            // A bound below what one call brings: even of these only the last stay.
-            let dropped = (over - evicted).min(self.new.len());
-            self.new.drain(..dropped);
-            self.count -= (evicted + dropped) as u64;
-            let early = self.gone[ended..].iter().filter(|(_, until)| *until >= now.wall).count();
-            self.evicted = (early + dropped) as u64;
-            self.evicted_ever = evicted_ever(state, shard)? + self.evicted;
         }
+        let evicted = self.gone.len() - ended;
+        // A bound below what one call brings: even of these only the last stay.
+        let dropped = (over - evicted).min(self.new.len());
+        self.new.drain(..dropped);
+        self.count -= (evicted + dropped) as u64;
+        let early = self.gone[ended..].iter().filter(|(_, until)| *until >= now.wall).count();
+        self.evicted = (early + dropped) as u64;
+        self.evicted_ever = evicted_ever(state, shard)? + self.evicted;
         Ok(())
     }
 
