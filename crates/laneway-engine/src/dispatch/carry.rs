@@ -10,11 +10,11 @@ use tracing::Instrument;
 
 use super::seat::{Finished, RunNo};
 use super::turns::NewRun;
+use super::workers::{Carrying, Workers};
 use crate::cluster::Standing;
 use crate::commit::{Prepared, prepare};
 use crate::handler::{
-    Carrying, Demand, Failure, Handler, LaneAnswer, Retry, Run, StateChange, WhenDurable, Workers, call,
-    said_by,
+    Demand, Failure, Handler, LaneAnswer, Retry, Run, StateChange, WhenDurable, call, said_by,
 };
 use crate::lane::Waiting;
 use crate::log::Catalogue;
@@ -32,6 +32,8 @@ pub(crate) struct Ground {
     pub(crate) workers: Arc<Workers>,
     /// Free places for runs, over all seats of the processor on this node.
     pub(crate) places: Arc<Semaphore>,
+    /// The most places that one seat waits for at a time.
+    pub(crate) places_at_once: usize,
     /// The one place for accused lanes, over all seats of all processors on this node.
     pub(crate) alone: Arc<Semaphore>,
     pub(crate) stream: Arc<str>,
@@ -51,24 +53,24 @@ pub(crate) struct Ground {
 /// A place for a run, given back when it is dropped.
 pub(crate) struct Place {
     ground: Arc<Ground>,
-    used_up: bool,
+    is_taken: bool,
 }
 
 impl Place {
     /// One that was taken out of the ground's places.
-    pub(crate) fn taken(ground: &Arc<Ground>) -> Self {
-        Self { ground: Arc::clone(ground), used_up: false }
+    pub(super) fn taken(ground: &Arc<Ground>) -> Self {
+        Self { ground: Arc::clone(ground), is_taken: true }
     }
 
-    /// It was for this one run.
-    fn use_up(mut self) {
-        self.used_up = true;
+    /// It is not given back: it was for this one run, or somebody else keeps it.
+    pub(super) fn keep(mut self) {
+        self.is_taken = false;
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if !self.used_up {
+        if self.is_taken {
             self.ground.places.add_permits(1);
         }
     }
@@ -104,8 +106,10 @@ pub(crate) fn carrying(place: Place, seat: Seat, run: NewRun, finisher: Finisher
         // The seat may be gone: then nobody wants to know.
         finisher.send((number, finished));
         if ground.demand.is_some() {
-            place.use_up();
+            place.keep();
+            return None;
         }
+        Some(place)
     };
     if span.is_none() { work.boxed() } else { work.instrument(span).boxed() }
 }
@@ -126,6 +130,9 @@ async fn carry_out(ground: &Ground, shard: Shard, events: &[Vec<Arc<Waiting>>], 
     let not_run =
         |answer: &LaneAnswer| matches!(&answer.failure, Some(failure) if failure.retry == Retry::NotRun);
     let took = (!answered.iter().all(not_run)).then(|| env.steady().since(began.steady));
+    if let Some(took) = took {
+        ground.workers.took(took);
+    }
     let mut answers = Vec::with_capacity(events.len());
     for (events, answer) in events.iter().zip(answered) {
         answers.push(prepare(env, &*ground.store, &ground.catalogue, shard, events, answer).await);

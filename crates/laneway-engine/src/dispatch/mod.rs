@@ -2,7 +2,7 @@
 //!
 //! `seat` is the state, in plain code; its rules are in `intake`, `turns`, `batches`, `accused`, `urgent`, `settle`, `requests` (with `queue`, `redrive`, `claims`), `loading` and
 //! `durable`; `standing` tells how lanes stand.
-//! `note` is what a seat keeps besides its progress. `settings` is what a processor was asked to be and `stored` its form in the store; `run` is the loop that acts, `carry` carries runs out, `fetch` and `fetch_dead` are the reads it makes, `dead_lanes` which dead letters a lane has, `own` how a seat comes to its owner.
+//! `note` is what a seat keeps besides its progress. `settings` is what a processor was asked to be and `stored` its form in the store; `run` is the loop that acts, `carry` is a run on its way and `workers` who carries it out, `fetch` and `fetch_dead` are the reads it makes, `dead_lanes` which dead letters a lane has, `own` how a seat comes to its owner.
 
 mod accused;
 mod batches;
@@ -29,6 +29,7 @@ mod standing;
 mod stored;
 mod turns;
 mod urgent;
+mod workers;
 
 #[cfg(test)]
 mod tests;
@@ -43,3 +44,4 @@ pub(crate) use run::Order;
 pub(crate) use seat::Names;
 pub use settings::{Batch, ProcessorSettings};
 pub use stored::{SettingsError, StoredProcessor};
+pub(crate) use workers::Workers;

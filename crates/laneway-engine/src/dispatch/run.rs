@@ -20,8 +20,8 @@ use super::fetch::{Loaded, Wish};
 use super::intake::Views;
 use super::seat::{Finished, RunNo, Seat};
 use super::urgent::Found;
+use super::workers::{Carrying, Workers};
 use crate::cluster::{NodeToken, Standing};
-use crate::handler::Carrying;
 use crate::log::Forwarded;
 use crate::observe::{Asked, Question};
 use crate::service::{Alarm, Inbox, Now, hint, inbox};
@@ -42,6 +42,8 @@ const FORWARD_AGAIN_MAX: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// What a turn of the loop takes of the time that a task may keep its thread, in the runtime's units (128 in all).
 const TURN_COST: u32 = 8;
+/// The same of a turn that took long.
+const LONG_TURN_COST: u32 = 128;
 /// How long runs may take to stop when their seat is to move.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// How often it is looked whether the seat is still ours, where others could take it.
@@ -290,12 +292,13 @@ impl Loop {
             if self.seat.wants_restart() {
                 return Ended::Restart;
             }
+            // Answers of a store in this process are often there at once: without this a busy seat would keep its
+            // thread, and the workers who are to carry out its runs would wait for ever.
+            let took_long = self.ground.env.steady() >= Workers::until(now.steady);
+            self.ground.env.let_others_run(if took_long { LONG_TURN_COST } else { TURN_COST }).await;
             if let Err(error) = self.wait(order).await {
                 return Ended::Lost(error);
             }
-            // Answers of a store in this process are often there at once: without this a busy seat would keep its
-            // thread, and the workers who are to carry out its runs would wait for ever.
-            self.ground.env.let_others_run(TURN_COST).await;
         }
     }
 
@@ -315,6 +318,7 @@ impl Loop {
         // What was read may start in this very turn: nothing else would wake the loop for it.
         self.send_look_up(now);
         self.seat.settle(&self.ground.env, now);
+        self.finished.hush();
         while self.start_runs(now) {
             self.seat.settle(&self.ground.env, now);
         }
@@ -362,22 +366,31 @@ impl Loop {
     /// Starts what may start. Answers whether some of it is over already, so that more may start.
     fn start_runs(&mut self, now: Now) -> bool {
         let mut runs = Vec::new();
-        self.take_runs(now, &mut runs);
+        let until = Workers::until(now.steady);
+        self.take_runs(now, until, &mut runs);
         if runs.is_empty() {
             return false;
         }
-        self.ground.workers.carry_out(runs);
+        let free = self.ground.workers.carry_out(runs, until);
+        self.places += free.len();
+        free.into_iter().for_each(Place::keep);
         let Some(first) = self.finished.try_recv() else { return false };
         self.on_finished(first);
         true
     }
 
-    fn take_runs(&mut self, now: Now, runs: &mut Vec<Carrying>) {
+    fn take_runs(&mut self, now: Now, until: Steady, runs: &mut Vec<Carrying>) {
         if let Some(demand) = &self.ground.demand {
             self.seat.offer_events(demand.events());
         }
+        // Runs that are over at once are started a few at a time, over and over with the same places. If a seat had a
+        // place for each, those of a few seats would be all, and the others would wait for them in line.
+        let few = self.ground.workers.are_brisk() && self.ground.env.steady() < until;
         while self.seat.can_start(now) {
-            if !self.has_place() {
+            if few && runs.len() >= self.ground.places_at_once {
+                return;
+            }
+            if !self.has_place(few) {
                 return self.ask_place();
             }
             let Some(run) = self.seat.start_run(now) else { break };
@@ -391,12 +404,13 @@ impl Loop {
     }
 
     /// Whether there is a place for a run. Takes as many at once as heads may start: all seats count in one number.
-    fn has_place(&mut self) -> bool {
+    fn has_place(&mut self, few: bool) -> bool {
         if self.places == 0 {
             let free = &self.ground.places;
             // What workers ask for is one lane each.
             let wanted = if self.ground.demand.is_some() { 1 } else { self.seat.ready().max(1) };
-            let wanted = wanted.min(free.available_permits());
+            let most = if few { self.ground.places_at_once } else { usize::MAX };
+            let wanted = wanted.min(most).min(free.available_permits());
             // Another seat may have taken some meanwhile.
             for count in [wanted, 1] {
                 if let Ok(count) = u32::try_from(count)
@@ -415,10 +429,16 @@ impl Loop {
         self.ground.places.add_permits(std::mem::take(&mut self.places));
     }
 
+    /// Waits in line for places. While runs are brief, a seat waits for several at once: many seats with one place each
+    /// would spend more time on turns and commits of single events than on runs. Places stay empty until they suffice,
+    /// so with longer runs it waits for one.
     fn ask_place(&mut self) {
         if self.asking_place.is_none() {
+            let most = if self.ground.workers.runs_are_brief() { self.ground.places_at_once } else { 1 };
+            let count = u32::try_from(self.seat.ready().clamp(1, most)).unwrap_or(1);
             let places = Arc::clone(&self.ground.places);
-            let asking = async move { places.acquire_owned().await.expect("places are never closed") };
+            let asking =
+                async move { places.acquire_many_owned(count).await.expect("places are never closed") };
             self.asking_place = Some(asking.boxed());
         }
     }
@@ -440,7 +460,7 @@ impl Loop {
     /// Waits until something happened and hands it to the seat.
     async fn wait(&mut self, order: &mut watch::Receiver<Order>) -> Result<()> {
         let wake_at = self.wake_at();
-        let env = self.ground.env.clone();
+        let ground = Arc::clone(&self.ground);
         tokio::select! {
             biased;
             committed = answer(&mut self.commit) => self.on_committed(committed)?,
@@ -454,9 +474,9 @@ impl Loop {
             promoted = answer(&mut self.promoting) => self.on_promoted(promoted),
             counted = answer(&mut self.counting) => self.on_counted(counted),
             checked = answer(&mut self.checking) => self.on_checked(checked)?,
-            place = answer(&mut self.asking_place) => {
-                place.forget();
-                self.places += 1;
+            places = answer(&mut self.asking_place) => {
+                self.places += places.num_permits();
+                places.forget();
             }
             permit = answer(&mut self.asking_alone) => {
                 self.alone = Some(permit);
@@ -472,7 +492,7 @@ impl Loop {
             }
             question = self.questions.recv() => self.on_question(question),
             _ = order.changed() => {}
-            () = self.alarm.ring(&env, wake_at) => self.on_time(),
+            () = self.alarm.ring(&ground.env, wake_at) => self.on_time(),
         }
         Ok(())
     }

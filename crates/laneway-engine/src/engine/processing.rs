@@ -20,8 +20,10 @@ use tokio::task::JoinHandle;
 
 use super::{DefineError, Engine};
 use crate::cluster::{Abilities, NodeToken, Plan, Standing};
-use crate::dispatch::{Ground, Names, Order, ProcessorSettings, SettingsError, StoredProcessor, own};
-use crate::handler::{Desk, Handler, Workers};
+use crate::dispatch::{
+    Ground, Names, Order, ProcessorSettings, SettingsError, StoredProcessor, Workers, own,
+};
+use crate::handler::{Desk, Handler};
 use crate::log::CatalogueError;
 use crate::observe::{Meters, Places, SYSTEM_STREAM};
 
@@ -72,6 +74,8 @@ pub(super) struct Running(Arc<Mutex<BTreeMap<String, Option<Processing>>>>);
 
 /// How long ago remote workers may have asked for a processor's events for it to count as wanted here.
 const ASKED_WITHIN: Duration = Duration::from_secs(30);
+/// The share of a processor's places that one seat waits for at a time: a quarter.
+const PLACES_SHARE: usize = 4;
 
 /// A processor that runs on this node.
 struct Processing {
@@ -498,9 +502,10 @@ impl Engine {
         };
         let (workers, timeout) = (Workers::new(self.env.clone()), settings.timeout);
         let (stream, name): (Arc<str>, Arc<str>) = (Arc::from(stream.as_str()), Arc::from(name.as_str()));
-        let demand = match &work {
-            Work::Handler(_) => None,
-            Work::Desk(desk) => Some(desk.demand()),
+        // Workers outside ask for one lane each.
+        let (demand, places_at_once) = match &work {
+            Work::Handler(_) => (None, (settings.concurrency / PLACES_SHARE).max(1)),
+            Work::Desk(desk) => (Some(desk.demand()), 1),
         };
         let ground_of = |partition| Ground {
             env: self.env.clone(),
@@ -511,6 +516,7 @@ impl Engine {
             handler: Arc::clone(&handler),
             workers: Arc::clone(&workers),
             places: Arc::clone(&places),
+            places_at_once,
             alone: Arc::clone(&self.alone),
             // Texts of its own: every run shares them, and seats run on different threads.
             stream: Arc::from(&*stream),

@@ -11,7 +11,6 @@ mod policy;
 mod progress;
 mod token;
 mod types;
-mod workers;
 
 pub(crate) use answer_bytes::{check_carried, decode as decode_answer, encode as encode_answer};
 pub(crate) use call::call;
@@ -28,6 +27,5 @@ pub use types::{
     Done, Emission, Failure, Handler, LaneAnswer, LaneRun, LastDone, Retry, Run, Running, StateChange,
     WhenDurable,
 };
-pub(crate) use workers::{Carrying, Workers};
 
 pub use crate::service::panic_words;

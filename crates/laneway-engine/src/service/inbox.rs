@@ -72,6 +72,11 @@ impl<T> Inbox<T> {
         })
         .await
     }
+
+    /// Items that come before the next [`Inbox::recv`] wake nobody: whoever receives is awake and looks by itself.
+    pub(crate) fn hush(&mut self) {
+        drop(self.0.receiver.take());
+    }
 }
 
 impl<T> Drop for Inbox<T> {
@@ -96,6 +101,10 @@ impl<T> fmt::Debug for Inbox<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Wake, Waker};
+
     use futures::FutureExt;
 
     use super::*;
@@ -119,6 +128,31 @@ mod tests {
         };
         assert_eq!(futures::join!(inbox.recv(), sending).0, 7);
         assert_eq!(inbox.recv().now_or_never(), None);
+    }
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn hushed_inbox_wakes_again_once_it_is_waited_for() {
+        let (sender, mut inbox) = inbox();
+        let wakes = Arc::<Wakes>::default();
+        let waker = Waker::from(Arc::clone(&wakes));
+        let mut context = Context::from_waker(&waker);
+        assert!(pin!(inbox.recv()).poll(&mut context).is_pending());
+        inbox.hush();
+        sender.send(1);
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
+        assert_eq!(inbox.try_recv(), Some(1));
+        assert!(pin!(inbox.recv()).poll(&mut context).is_pending());
+        sender.send(2);
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
     }
 
     #[test]

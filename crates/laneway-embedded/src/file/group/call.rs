@@ -96,6 +96,8 @@ impl Shared {
         };
         let mut more = matches!(answer, Ok(true));
         while more {
+            // Others may wait for the lock, or for this thread.
+            tokio::task::yield_now().await;
             more = matches!(turn.attempt(), Attempt::Applied { answer: Ok(true), .. });
         }
         settle(answer.map(drop), done.wait().await)

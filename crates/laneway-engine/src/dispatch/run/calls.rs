@@ -18,8 +18,8 @@ use crate::dispatch::urgent::look;
 use crate::log::{Emitter, forward_outbox};
 use crate::service::Now;
 
-/// Events of one read at most.
-const READ_MAX: usize = 2_048;
+/// Events of one read at most: what is done with them keeps a thread of the runtime for a while.
+const READ_MAX: usize = 512;
 /// Lanes loaded at a time.
 const LOAD_MAX: usize = 64;
 /// Due drafts moved at a time.
@@ -30,9 +30,8 @@ impl Loop {
         if self.commit.is_some() {
             return;
         }
-        let env = self.ground.env.clone();
-        let Some(commit) = self.seat.next_commit(|| env.commit_id(), now) else { return };
         let (ground, node) = (Arc::clone(&self.ground), self.holder.node);
+        let Some(commit) = self.seat.next_commit(|| ground.env.commit_id(), now) else { return };
         let sending = async move {
             let env = &ground.env;
             let leased = || ground.standing.grant(env.steady()).is_some_and(|grant| grant.node == node);

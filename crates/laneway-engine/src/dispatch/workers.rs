@@ -17,17 +17,18 @@ use futures::future::BoxFuture;
 use laneway_core::Steady;
 use parking_lot::Mutex;
 
+use super::carry::Place;
 use crate::service::Env;
 
-/// A run with everything that follows from it.
-pub(crate) type Carrying = BoxFuture<'static, ()>;
+/// A run with everything that follows from it. Answers the place it had, unless that is used up.
+pub(super) type Carrying = BoxFuture<'static, Option<Place>>;
 
 /// How long a worker goes on before it lets other tasks of its thread run.
 const GOES_ON: Duration = Duration::from_micros(200);
 /// A run that comes to its end, or to its first wait, within this time is brisk.
 const BRISK: Duration = Duration::from_micros(20);
-/// So many brisk runs in a row, and the next ones are expected to be brisk too.
-const BRISK_IN_A_ROW: u32 = 64;
+/// A run that is over within this time is brief.
+const BRIEF: Duration = Duration::from_millis(1);
 
 /// The workers of a processor on this node.
 pub(crate) struct Workers {
@@ -35,8 +36,8 @@ pub(crate) struct Workers {
     waiting: Mutex<VecDeque<Carrying>>,
     /// A worker was called and has not begun.
     is_called: AtomicBool,
-    /// Brisk runs since the last one that was not.
-    brisk: AtomicU32,
+    brisk: Streak,
+    brief: Streak,
 }
 
 impl Workers {
@@ -45,26 +46,51 @@ impl Workers {
             env,
             waiting: Mutex::default(),
             is_called: AtomicBool::new(false),
-            brisk: AtomicU32::new(0),
+            brisk: Streak::default(),
+            brief: Streak::default(),
         })
     }
 
-    /// Has runs carried out: here and now while they are brisk, for a while at most; the others by workers.
-    pub(crate) fn carry_out(self: &Arc<Self>, runs: Vec<Carrying>) {
+    /// Notes how long a run took from its start to its end.
+    pub(crate) fn took(&self, time: Duration) {
+        self.brief.note(time <= BRIEF);
+    }
+
+    /// Whether runs are expected to be over within a moment.
+    pub(crate) fn runs_are_brief(&self) -> bool {
+        self.brief.is_long()
+    }
+
+    /// Whether those who start runs carry them out.
+    pub(super) fn are_brisk(&self) -> bool {
+        self.brisk.is_long()
+    }
+
+    /// Until when whoever begins now may carry out runs, before it lets other tasks of its thread run.
+    pub(super) fn until(now: Steady) -> Steady {
+        now.after(GOES_ON)
+    }
+
+    /// Has runs carried out: here and now while they are brisk, until `until` at most; the others by workers. Answers the
+    /// places of those that are over.
+    pub(super) fn carry_out(self: &Arc<Self>, runs: Vec<Carrying>, until: Steady) -> Vec<Place> {
+        let mut free = Vec::new();
         let mut runs = runs.into_iter();
         let mut now = self.env.steady();
-        let until = now.after(GOES_ON);
-        while self.brisk.load(Ordering::Relaxed) >= BRISK_IN_A_ROW
+        while self.are_brisk()
             && now < until
             && let Some(run) = runs.next()
         {
             // A run that waits is polled again by the task it gets, so nobody needs to be woken by this first poll.
-            now = self.begin(run, &mut Context::from_waker(Waker::noop()), now);
+            let (place, began) = self.begin(run, &mut Context::from_waker(Waker::noop()), now);
+            free.extend(place);
+            now = began;
         }
         if runs.len() > 0 {
             self.waiting.lock().extend(runs);
             self.call_one();
         }
+        free
     }
 
     fn call_one(self: &Arc<Self>) {
@@ -79,12 +105,14 @@ impl Workers {
     fn work(self: &Arc<Self>, context: &mut Context<'_>) -> Poll<()> {
         self.is_called.store(false, Ordering::Release);
         let mut now = self.env.steady();
-        let until = now.after(GOES_ON);
+        let until = Self::until(now);
         while let Some((run, others_wait)) = self.next() {
             if others_wait {
                 self.call_one();
             }
-            now = self.begin(run, context, now);
+            let (place, began) = self.begin(run, context, now);
+            drop(place);
+            now = began;
             if others_wait && now >= until {
                 break;
             }
@@ -92,19 +120,18 @@ impl Workers {
         Poll::Ready(())
     }
 
-    /// Begins a run, and notes how long that took. Answers the time afterwards.
-    fn begin(&self, mut run: Carrying, context: &mut Context<'_>, began: Steady) -> Steady {
-        if run.as_mut().poll(context).is_pending() {
-            drop(self.env.spawn(run));
-        }
+    /// Begins a run, and notes how long that took. Answers its place if it is over, and the time afterwards.
+    fn begin(&self, mut run: Carrying, context: &mut Context<'_>, began: Steady) -> (Option<Place>, Steady) {
+        let place = match run.as_mut().poll(context) {
+            Poll::Ready(place) => place,
+            Poll::Pending => {
+                drop(self.env.spawn(run));
+                None
+            }
+        };
         let now = self.env.steady();
-        if now.since(began) > BRISK {
-            self.brisk.store(0, Ordering::Relaxed);
-        } else if self.brisk.load(Ordering::Relaxed) < BRISK_IN_A_ROW {
-            // No further: all threads would write to it, for every run.
-            self.brisk.fetch_add(1, Ordering::Relaxed);
-        }
-        now
+        self.brisk.note(now.since(began) <= BRISK);
+        (place, now)
     }
 
     /// The next run, and whether others wait.
@@ -112,5 +139,26 @@ impl Workers {
         let mut waiting = self.waiting.lock();
         let run = waiting.pop_front()?;
         Some((run, !waiting.is_empty()))
+    }
+}
+
+/// How many runs in a row had a property. After enough of them the next ones are expected to have it too.
+#[derive(Default)]
+struct Streak(AtomicU32);
+
+impl Streak {
+    const LONG: u32 = 64;
+
+    fn note(&self, holds: bool) {
+        if !holds {
+            self.0.store(0, Ordering::Relaxed);
+        } else if !self.is_long() {
+            // Counts no further: otherwise all threads would write to it for every run.
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn is_long(&self) -> bool {
+        self.0.load(Ordering::Relaxed) >= Self::LONG
     }
 }
