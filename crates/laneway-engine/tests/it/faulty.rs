@@ -55,6 +55,8 @@ pub(crate) struct Faulty {
     pub(crate) trims: AtomicU64,
     /// Calls of owners that read their shard.
     pub(crate) reads: AtomicU64,
+    /// Calls of owners that commit.
+    pub(crate) commits: AtomicU64,
     /// Dead letters it handed out.
     pub(crate) letters: AtomicU64,
     /// Other processes may reach the store too.
@@ -80,6 +82,7 @@ impl Faulty {
             trims_together: Mutex::default(),
             trims: AtomicU64::new(0),
             reads: AtomicU64::new(0),
+            commits: AtomicU64::new(0),
             letters: AtomicU64::new(0),
             shared: AtomicBool::new(false),
             held: Mutex::default(),
@@ -186,6 +189,7 @@ impl Store for Faulty {
     }
 
     async fn commit(&self, commit: Commit) -> Result<Committed> {
+        self.commits.fetch_add(1, Ordering::Relaxed);
         self.inner.commit(commit).await
     }
 

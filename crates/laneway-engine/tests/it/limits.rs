@@ -1,8 +1,15 @@
 //! Limits: rates per processor and per key, events that run ahead.
 
-use laneway_core::Mode;
-use laneway_engine::ProcessorSettings;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
+use laneway_core::{Mode, StreamSettings};
+use laneway_embedded::MemoryStore;
+use laneway_engine::service::TokioClock;
+use laneway_engine::{Env, ProcessorSettings};
+
+use crate::faulty::Faulty;
 use crate::seam;
 use crate::world::World;
 
@@ -12,7 +19,7 @@ async fn processor_with_a_rate_starts_no_more_runs_than_it_allows() {
     let events: Vec<(String, &str)> = (0..100).map(|number| (format!("key-{number}"), "ok")).collect();
     world.send(&events.iter().map(|(key, data)| (key.as_str(), *data)).collect::<Vec<_>>()).await;
     world.process(ProcessorSettings { rate: Some(10), ..ProcessorSettings::default() }).await;
-    seam::wait(std::time::Duration::from_secs(3)).await;
+    seam::wait(Duration::from_secs(3)).await;
     let mut ran = 0;
     while world.ran.try_recv().is_ok() {
         ran += 1;
@@ -27,7 +34,7 @@ async fn processor_with_a_rate_starts_as_many_runs_as_it_allows() {
     let events: Vec<(String, &str)> = (0..900).map(|number| (format!("key-{number}"), "ok")).collect();
     world.send(&events.iter().map(|(key, data)| (key.as_str(), *data)).collect::<Vec<_>>()).await;
     world.process(ProcessorSettings { rate: Some(100), ..ProcessorSettings::default() }).await;
-    seam::wait(std::time::Duration::from_secs(5)).await;
+    seam::wait(Duration::from_secs(5)).await;
     let ran = std::iter::from_fn(|| world.ran.try_recv().ok()).count();
     assert!((450..=600).contains(&ran), "{ran} runs in five seconds at a hundred a second");
 }
@@ -62,4 +69,21 @@ async fn seats_that_share_one_place_all_come_to_it() {
     let mut ran = world.nexts(40).await;
     ran.dedup();
     assert_eq!(ran, ["slow"], "events of both partitions, one at a time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_seats_that_share_few_places_commit_brief_runs_together() {
+    const EVENTS: usize = 2_000;
+    let clock = Arc::new(TokioClock::start());
+    let memory = Arc::new(MemoryStore::new(clock.clone()));
+    let store = Faulty::new(memory.clone());
+    let mut world = World::through(store.clone(), memory, Env::seeded(clock, 7));
+    let settings = StreamSettings { partitions: 64, ..StreamSettings::default() };
+    world.engine.define_stream("orders", settings).await.expect("a new stream");
+    let keys: Vec<String> = (0..EVENTS).map(|number| format!("key-{number}")).collect();
+    world.send(&keys.iter().map(|key| (key.as_str(), "ok")).collect::<Vec<_>>()).await;
+    world.process(ProcessorSettings { concurrency: 32, ..ProcessorSettings::default() }).await;
+    assert_eq!(world.nexts(EVENTS).await.len(), EVENTS);
+    let commits = store.commits.load(Ordering::Relaxed);
+    assert!(commits < EVENTS as u64 / 4, "{commits} commits of {EVENTS} events");
 }

@@ -1,6 +1,7 @@
 //! Faults that were once in the file store, each with the test that keeps it away.
 
 mod costs;
+mod dedup_bound;
 mod harness;
 mod idle;
 mod refused;
