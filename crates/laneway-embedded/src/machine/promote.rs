@@ -5,11 +5,11 @@ use laneway_core::store::{JobEnd, JobResult, Promote, Promoted};
 use laneway_core::{Bytes, Draft, EventId, JobDraft, JobId, JobNumber, Result, Shard, Terminal, Timestamp};
 
 use super::append::{join_all, used_up};
-use super::codec::ScheduledJob;
+use super::codec::{ScheduledJob, Waiting};
 use super::dedup::{self, Promotion};
 use super::jobs::put_ticket;
 use super::joins::{Joins, Verdict};
-use super::schedule::{self, Place};
+use super::schedule::{self, Drafts, Place};
 use super::{Now, State, StoredEnd, View, gate};
 
 /// Rows that a moved draft leaves and takes with it, beside the event itself.
@@ -49,7 +49,10 @@ pub(crate) fn promote<S: State>(
         bytes: 0,
     };
     let mut moved = 0;
-    while moved < due && moves.decide(state, now, shard, places[moved], bounds.bytes)? {
+    let mut drafts = Drafts::new(shard, &places[..due]);
+    while let Some((place, waiting)) = drafts.next(state)?
+        && moves.decide(state, now, shard, (place, waiting), bounds.bytes)?
+    {
         moved += 1;
     }
     let next = places.get(moved).map(|place| schedule::until(place.age(now)));
@@ -82,13 +85,9 @@ impl Moves {
         state: &S,
         now: Now,
         shard: Shard,
-        place: Place,
+        (place, waiting): (Place, Waiting),
         bytes_max: usize,
     ) -> Result<bool> {
-        let Some(waiting) = schedule::find(state, shard, place.ticket)? else {
-            let what = format!("schedule of shard {shard}: ticket {} has no draft", place.ticket);
-            return Err(laneway_core::StoreError::Corrupt { what });
-        };
         if self.joins.head().0 >= NUMBER_MAX {
             return Err(used_up(shard));
         }

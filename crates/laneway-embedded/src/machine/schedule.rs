@@ -1,8 +1,10 @@
 //! The schedule of a shard: drafts that wait outside their lanes, ordered by each clock on its own.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use laneway_core::{Due, Result, Shard};
+use bytes::Bytes;
+use laneway_core::{Due, Result, Shard, StoreError};
 
 use super::codec::keys::{self, ClockKind};
 use super::codec::{Stored, Waiting, load};
@@ -50,6 +52,70 @@ pub(super) fn leave<S: State>(state: &mut S, shard: Shard, place: Place) {
 /// A waiting draft.
 pub(super) fn find<S: View>(state: &S, shard: Shard, ticket: u64) -> Result<Option<Waiting>> {
     load(state, Table::Schedule, &keys::shard_number(shard, ticket))
+}
+
+/// Reads the drafts of several places one after the other, many with one look at the table where their tickets follow
+/// each other: drafts that are due at one moment were mostly entered together.
+pub(super) struct Drafts<'a> {
+    shard: Shard,
+    places: std::slice::Iter<'a, Place>,
+    /// Rows read ahead, by ticket.
+    ahead: VecDeque<(u64, Bytes)>,
+    /// How many rows the next look reads.
+    at_once: usize,
+}
+
+impl<'a> Drafts<'a> {
+    const AT_ONCE_MAX: usize = 64;
+    /// Rows read ahead may be in vain, so large ones are read a few at a time.
+    const BYTES_MAX: usize = 64 << 10;
+
+    pub(super) fn new(shard: Shard, places: &'a [Place]) -> Self {
+        Self { shard, places: places.iter(), ahead: VecDeque::new(), at_once: 4 }
+    }
+
+    /// The next place and its draft.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if there is no draft at the place.
+    pub(super) fn next<S: View>(&mut self, state: &S) -> Result<Option<(Place, Waiting)>> {
+        let place = self.places.as_slice().first().copied();
+        if let Some(Place { ticket, .. }) = place
+            && self.ahead.front().is_none_or(|(found, _)| *found != ticket)
+        {
+            self.read(state, ticket)?;
+        }
+        self.places.next();
+        let Some(place) = place else { return Ok(None) };
+        match self.ahead.pop_front() {
+            Some((ticket, row)) if ticket == place.ticket => Ok(Some((place, Waiting::from_row(row)?))),
+            _ => {
+                let what = format!("schedule of shard {}: ticket {} has no draft", self.shard, place.ticket);
+                Err(StoreError::Corrupt { what })
+            }
+        }
+    }
+
+    fn read<S: View>(&mut self, state: &S, ticket: u64) -> Result<()> {
+        let follow =
+            self.places.as_slice().windows(2).take_while(|pair| pair[0].ticket + 1 == pair[1].ticket);
+        let limit = 1 + follow.take(self.at_once - 1).count();
+        self.ahead.clear();
+        if limit == 1 {
+            let row = state.get(Table::Schedule, &keys::shard_number(self.shard, ticket))?;
+            self.ahead.extend(row.map(|row| (ticket, row)));
+            return Ok(());
+        }
+        let before = ticket.checked_sub(1).map(|before| keys::shard_number(self.shard, before));
+        let after = before.as_ref().map(|key| &key[..]);
+        let rows = state.scan(Table::Schedule, &keys::shard(self.shard), after, limit)?;
+        let bytes: usize = rows.iter().map(|(_, row)| row.len()).sum();
+        self.at_once = if bytes > Self::BYTES_MAX { 2 } else { (2 * self.at_once).min(Self::AT_ONCE_MAX) };
+        for (key, row) in rows {
+            self.ahead.push_back((keys::last_number(&key)?, row));
+        }
+        Ok(())
+    }
 }
 
 /// The first places, those that are due for longest first, then by number.
