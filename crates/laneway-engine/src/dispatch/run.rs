@@ -44,6 +44,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 const TURN_COST: u32 = 8;
 /// The same of a turn that took long.
 const LONG_TURN_COST: u32 = 128;
+/// How long a seat waits for several places before it waits for one.
+const SEVERAL_PLACES_WITHIN: Duration = Duration::from_millis(5);
 /// How long runs may take to stop when their seat is to move.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// How often it is looked whether the seat is still ours, where others could take it.
@@ -225,6 +227,21 @@ impl Drop for Loop {
     }
 }
 
+/// Waits for so many places for a moment, and then for one.
+async fn places(ground: Arc<Ground>, count: u32) -> OwnedSemaphorePermit {
+    let wait_for = |count| Arc::clone(&ground.places).acquire_many_owned(count);
+    let taken = if count == 1 {
+        wait_for(1).await
+    } else {
+        tokio::select! {
+            biased;
+            taken = wait_for(count) => taken,
+            () = ground.env.sleep(SEVERAL_PLACES_WITHIN) => wait_for(1).await,
+        }
+    };
+    taken.expect("places are never closed")
+}
+
 fn news(ground: &Ground, seat: &Seat, seen: u64) -> BoxFuture<'static, u64> {
     wait_for(ground, Topic::Shard(seat.id().shard), seen)
 }
@@ -322,6 +339,8 @@ impl Loop {
         while self.start_runs(now) {
             self.seat.settle(&self.ground.env, now);
         }
+        // A place that is kept for nobody would be missed by another seat.
+        self.give_places_back();
         self.ask_alone();
         self.send_commit(now);
         // After a failed call nothing is asked for a while.
@@ -398,9 +417,7 @@ impl Loop {
             let place = Place::taken(&self.ground);
             runs.push(carrying(place, self.seat.id(), run, self.finisher.clone(), now));
         }
-        // A place that is kept for nobody would be missed by another seat.
         self.asking_place = None;
-        self.give_places_back();
     }
 
     /// Whether there is a place for a run. Takes as many at once as heads may start: all seats count in one number.
@@ -431,15 +448,12 @@ impl Loop {
 
     /// Waits in line for places. While runs are brief, a seat waits for several at once: many seats with one place each
     /// would spend more time on turns and commits of single events than on runs. Places stay empty until they suffice,
-    /// so with longer runs it waits for one.
+    /// so it waits for one if runs are longer, or turn out to be.
     fn ask_place(&mut self) {
         if self.asking_place.is_none() {
             let most = if self.ground.workers.runs_are_brief() { self.ground.places_at_once } else { 1 };
             let count = u32::try_from(self.seat.ready().clamp(1, most)).unwrap_or(1);
-            let places = Arc::clone(&self.ground.places);
-            let asking =
-                async move { places.acquire_many_owned(count).await.expect("places are never closed") };
-            self.asking_place = Some(asking.boxed());
+            self.asking_place = Some(places(Arc::clone(&self.ground), count).boxed());
         }
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::join_all;
 use laneway_core::store::Define;
-use laneway_core::{Partition, ProcessorId, Seat, StreamInfo};
+use laneway_core::{Partition, ProcessorId, Seat, StreamId, StreamInfo};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -483,6 +483,17 @@ impl Engine {
         Ok(self.catalogue.processor(name).await?)
     }
 
+    /// Where the seats of a stream report to.
+    async fn reports_of(&self, stream: StreamId) -> Result<Option<StreamId>, DefineError> {
+        match self.catalogue.stream(SYSTEM_STREAM).await {
+            // The reports of seats of the system stream would be reported on for ever.
+            Ok(system) => Ok((system.id != stream).then_some(system.id)),
+            // Nobody wants reports. Any other error would end them for good without a word.
+            Err(CatalogueError::NoStream(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     async fn start(
         &self,
         reserved: Reserved,
@@ -496,17 +507,18 @@ impl Engine {
             Work::Handler(handler) => (Arc::clone(handler), Arc::new(Semaphore::new(settings.concurrency))),
             Work::Desk(desk) => (Arc::clone(desk) as Arc<dyn Handler>, desk.places()),
         };
-        let places_here = match (&work, settings.concurrency) {
-            (Work::Handler(_), concurrency) => Places::Here { concurrency, free: Arc::clone(&places) },
-            (Work::Desk(desk), concurrency) => Places::Desk { concurrency, desk: Arc::clone(desk) },
+        let concurrency = settings.concurrency;
+        let (places_here, demand, places_at_once) = match &work {
+            Work::Handler(_) => {
+                (Places::Here { concurrency, free: Arc::clone(&places) }, None, concurrency / PLACES_SHARE)
+            }
+            // Workers outside ask for one lane each.
+            Work::Desk(desk) => {
+                (Places::Desk { concurrency, desk: Arc::clone(desk) }, Some(desk.demand()), 1)
+            }
         };
         let (workers, timeout) = (Workers::new(self.env.clone()), settings.timeout);
         let (stream, name): (Arc<str>, Arc<str>) = (Arc::from(stream.as_str()), Arc::from(name.as_str()));
-        // Workers outside ask for one lane each.
-        let (demand, places_at_once) = match &work {
-            Work::Handler(_) => (None, (settings.concurrency / PLACES_SHARE).max(1)),
-            Work::Desk(desk) => (Some(desk.demand()), 1),
-        };
         let ground_of = |partition| Ground {
             env: self.env.clone(),
             store: Arc::clone(&self.stores.store),
@@ -516,7 +528,7 @@ impl Engine {
             handler: Arc::clone(&handler),
             workers: Arc::clone(&workers),
             places: Arc::clone(&places),
-            places_at_once,
+            places_at_once: places_at_once.max(1),
             alone: Arc::clone(&self.alone),
             // Texts of its own: every run shares them, and seats run on different threads.
             stream: Arc::from(&*stream),
@@ -530,16 +542,10 @@ impl Engine {
         };
         // In a cluster the plan says which seats are ours.
         let at_first = if self.membership.is_some() { Order::Rest } else { Order::Run };
-        let system = match self.catalogue.stream(SYSTEM_STREAM).await {
-            Ok(system) => Some(system.id),
-            // Nobody wants reports. Any other error would end them for good without a word.
-            Err(CatalogueError::NoStream(_)) => None,
-            Err(error) => return Err(error.into()),
-        };
         let names = Names {
             stream: Arc::clone(&stream),
             processor: Arc::clone(&name),
-            reports_to: system.filter(|system| *system != info.id),
+            reports_to: self.reports_of(info.id).await?,
         };
         let settings = Arc::new(settings.clone());
         let (orders, seats) = (0..info.settings.partitions)

@@ -87,3 +87,20 @@ async fn many_seats_that_share_few_places_commit_brief_runs_together() {
     let commits = store.commits.load(Ordering::Relaxed);
     assert!(commits < EVENTS as u64 / 4, "{commits} commits of {EVENTS} events");
 }
+
+#[tokio::test(start_paused = true)]
+async fn seat_that_waits_for_several_places_takes_the_only_one_that_comes_free() {
+    let mut world = World::with_partitions(Mode::Queue, 1).await;
+    world.process(ProcessorSettings { concurrency: 8, ..ProcessorSettings::default() }).await;
+    // Brief runs first, so that several places are waited for.
+    let keys: Vec<String> = (0..100).map(|number| format!("key-{number}")).collect();
+    world.send(&keys.iter().map(|key| (key.as_str(), "ok")).collect::<Vec<_>>()).await;
+    assert_eq!(world.nexts(100).await.len(), 100);
+    let endless = keys.iter().take(7).map(|key| (key.as_str(), "wait"));
+    world.send(&endless.chain([("slow", "slow")]).collect::<Vec<_>>()).await;
+    assert_eq!(world.nexts(8).await.len(), 8);
+    world.send(&[("next", "1"), ("other", "2")]).await;
+    let mut ran = world.nexts(2).await;
+    ran.sort();
+    assert_eq!(ran, ["1", "2"]);
+}
