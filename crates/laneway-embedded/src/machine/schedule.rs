@@ -77,7 +77,7 @@ impl<'a> Drafts<'a> {
     /// The next place and its draft.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if there is no draft at the place.
+    /// Returns [`StoreError::Corrupt`] if the draft of the place is missing.
     pub(super) fn next<S: View>(&mut self, state: &S) -> Result<Option<(Place, Waiting)>> {
         let place = self.places.as_slice().first().copied();
         if let Some(Place { ticket, .. }) = place
@@ -90,7 +90,10 @@ impl<'a> Drafts<'a> {
         match self.ahead.pop_front() {
             Some((ticket, row)) if ticket == place.ticket => Ok(Some((place, Waiting::from_row(row)?))),
             _ => {
-                let what = format!("schedule of shard {}: ticket {} has no draft", self.shard, place.ticket);
+                let what = format!(
+                    "schedule of shard {}: the draft of ticket {} is missing",
+                    self.shard, place.ticket
+                );
                 Err(StoreError::Corrupt { what })
             }
         }

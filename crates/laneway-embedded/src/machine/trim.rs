@@ -67,7 +67,7 @@ fn seats<S: View>(state: &S, stream: &StreamInfo, shard: Shard) -> Vec<(Seat, u3
 struct Bound {
     /// The last event that may go.
     through: EventId,
-    /// Why the next event must stay; `None` if there is no next event.
+    /// Why the next event must stay; `None` at the end of the log.
     by: Option<HeldBy>,
 }
 

@@ -1,10 +1,11 @@
 //! The loop of a seat: one task that owns it, reads, starts runs, commits, and looks again. `calls` is what it asks of the
-//! store.
+//! store, `places` how its runs start.
 //!
 //! Decides nothing: it hands what happened to the seat and does what the seat asks for. Ends when the seat is lost,
 //! drained, or must be seized again.
 
 mod calls;
+mod places;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +16,12 @@ use laneway_core::store::{Committed, Page, Promoted};
 use laneway_core::{Due, Fence, Incarnation, LaneName, Result, Steady, StoreError, Topic};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::carry::{Finisher, Ground, Place, carrying};
+use super::carry::{Finisher, Ground};
 use super::fetch::{Loaded, Wish};
 use super::intake::Views;
 use super::seat::{Finished, RunNo, Seat};
 use super::urgent::Found;
-use super::workers::{Carrying, Workers};
+use super::workers::Workers;
 use crate::cluster::{NodeToken, Standing};
 use crate::log::Forwarded;
 use crate::observe::{Asked, Question};
@@ -44,8 +45,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 const TURN_COST: u32 = 8;
 /// The same of a turn that took long.
 const LONG_TURN_COST: u32 = 128;
-/// How long a seat waits for several places before it waits for one.
-const SEVERAL_PLACES_WITHIN: Duration = Duration::from_millis(5);
 /// How long runs may take to stop when their seat is to move.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// How often it is looked whether the seat is still ours, where others could take it.
@@ -227,21 +226,6 @@ impl Drop for Loop {
     }
 }
 
-/// Waits for so many places for a moment, and then for one.
-async fn places(ground: Arc<Ground>, count: u32) -> OwnedSemaphorePermit {
-    let wait_for = |count| Arc::clone(&ground.places).acquire_many_owned(count);
-    let taken = if count == 1 {
-        wait_for(1).await
-    } else {
-        tokio::select! {
-            biased;
-            taken = wait_for(count) => taken,
-            () = ground.env.sleep(SEVERAL_PLACES_WITHIN) => wait_for(1).await,
-        }
-    };
-    taken.expect("places are never closed")
-}
-
 fn news(ground: &Ground, seat: &Seat, seen: u64) -> BoxFuture<'static, u64> {
     wait_for(ground, Topic::Shard(seat.id().shard), seen)
 }
@@ -310,7 +294,7 @@ impl Loop {
                 return Ended::Restart;
             }
             // Answers of a store in this process are often there at once: without this a busy seat would keep its
-            // thread, and the workers who are to carry out its runs would wait for ever.
+            // thread, and the workers that carry out its runs would never get one.
             let took_long = self.ground.env.steady() >= Workers::until(now.steady);
             self.ground.env.let_others_run(if took_long { LONG_TURN_COST } else { TURN_COST }).await;
             if let Err(error) = self.wait(order).await {
@@ -380,95 +364,6 @@ impl Loop {
         self.look = true;
         self.shown_at_rest = false;
         self.look_wait = LOOK_EVERY;
-    }
-
-    /// Starts what may start. Answers whether some of it is over already, so that more may start.
-    fn start_runs(&mut self, now: Now) -> bool {
-        let mut runs = Vec::new();
-        let until = Workers::until(now.steady);
-        self.take_runs(now, until, &mut runs);
-        if runs.is_empty() {
-            return false;
-        }
-        let free = self.ground.workers.carry_out(runs, until);
-        self.places += free.len();
-        free.into_iter().for_each(Place::keep);
-        let Some(first) = self.finished.try_recv() else { return false };
-        self.on_finished(first);
-        true
-    }
-
-    fn take_runs(&mut self, now: Now, until: Steady, runs: &mut Vec<Carrying>) {
-        if let Some(demand) = &self.ground.demand {
-            self.seat.offer_events(demand.events());
-        }
-        // Runs that are over at once are started a few at a time, over and over with the same places. If a seat had a
-        // place for each, those of a few seats would be all, and the others would wait for them in line.
-        let few = self.ground.workers.are_brisk() && self.ground.env.steady() < until;
-        while self.seat.can_start(now) {
-            if few && runs.len() >= self.ground.places_at_once {
-                return;
-            }
-            if !self.has_place(few) {
-                return self.ask_place();
-            }
-            let Some(run) = self.seat.start_run(now) else { break };
-            self.places -= 1;
-            let place = Place::taken(&self.ground);
-            runs.push(carrying(place, self.seat.id(), run, self.finisher.clone(), now));
-        }
-        self.asking_place = None;
-    }
-
-    /// Whether there is a place for a run. Takes as many at once as heads may start: all seats count in one number.
-    fn has_place(&mut self, few: bool) -> bool {
-        if self.places == 0 {
-            let free = &self.ground.places;
-            // What workers ask for is one lane each.
-            let wanted = if self.ground.demand.is_some() { 1 } else { self.seat.ready().max(1) };
-            let most = if few { self.ground.places_at_once } else { usize::MAX };
-            let wanted = wanted.min(most).min(free.available_permits());
-            // Another seat may have taken some meanwhile.
-            for count in [wanted, 1] {
-                if let Ok(count) = u32::try_from(count)
-                    && let Ok(taken) = free.try_acquire_many(count)
-                {
-                    taken.forget();
-                    self.places = count as usize;
-                    break;
-                }
-            }
-        }
-        self.places > 0
-    }
-
-    fn give_places_back(&mut self) {
-        self.ground.places.add_permits(std::mem::take(&mut self.places));
-    }
-
-    /// Waits in line for places. While runs are brief, a seat waits for several at once: many seats with one place each
-    /// would spend more time on turns and commits of single events than on runs. Places stay empty until they suffice,
-    /// so it waits for one if runs are longer, or turn out to be.
-    fn ask_place(&mut self) {
-        if self.asking_place.is_none() {
-            let most = if self.ground.workers.runs_are_brief() { self.ground.places_at_once } else { 1 };
-            let count = u32::try_from(self.seat.ready().clamp(1, most)).unwrap_or(1);
-            self.asking_place = Some(places(Arc::clone(&self.ground), count).boxed());
-        }
-    }
-
-    /// Gives the place for accused lanes back, or asks for it.
-    fn ask_alone(&mut self) {
-        if !self.seat.keeps_alone() {
-            self.alone = None;
-        }
-        if !self.seat.wants_alone() {
-            self.asking_alone = None;
-        } else if self.asking_alone.is_none() {
-            let alone = Arc::clone(&self.ground.alone);
-            let asking = async move { alone.acquire_owned().await.expect("the place is never closed") };
-            self.asking_alone = Some(asking.boxed());
-        }
     }
 
     /// Waits until something happened and hands it to the seat.

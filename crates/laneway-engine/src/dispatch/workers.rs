@@ -66,7 +66,7 @@ impl Workers {
         self.brisk.is_long()
     }
 
-    /// Until when whoever begins now may carry out runs, before it lets other tasks of its thread run.
+    /// The time until which a task that starts at `now` may carry out runs before it yields its thread.
     pub(super) fn until(now: Steady) -> Steady {
         now.after(GOES_ON)
     }

@@ -486,7 +486,7 @@ impl Engine {
     /// Where the seats of a stream report to.
     async fn reports_of(&self, stream: StreamId) -> Result<Option<StreamId>, DefineError> {
         match self.catalogue.stream(SYSTEM_STREAM).await {
-            // The reports of seats of the system stream would be reported on for ever.
+            // A report about the system stream would cause the next report.
             Ok(system) => Ok((system.id != stream).then_some(system.id)),
             // Nobody wants reports. Any other error would end them for good without a word.
             Err(CatalogueError::NoStream(_)) => Ok(None),

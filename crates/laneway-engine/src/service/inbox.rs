@@ -73,7 +73,8 @@ impl<T> Inbox<T> {
         .await
     }
 
-    /// Items that come before the next [`Inbox::recv`] wake nobody: whoever receives is awake and looks by itself.
+    /// Items sent before the next [`Inbox::recv`] do not wake the receiver. For a receiver that is running and checks the
+    /// queue before it waits.
     pub(crate) fn hush(&mut self) {
         drop(self.0.receiver.take());
     }

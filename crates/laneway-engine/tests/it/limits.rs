@@ -104,3 +104,17 @@ async fn seat_that_waits_for_several_places_takes_the_only_one_that_comes_free()
     ran.sort();
     assert_eq!(ran, ["1", "2"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn runs_that_wait_take_all_places_at_once_after_brief_ones() {
+    let mut world = World::with_partitions(Mode::Queue, 1).await;
+    world.process(ProcessorSettings { concurrency: 64, ..ProcessorSettings::default() }).await;
+    let keys: Vec<String> = (0..100).map(|number| format!("key-{number}")).collect();
+    world.send(&keys.iter().map(|key| (key.as_str(), "ok")).collect::<Vec<_>>()).await;
+    assert_eq!(world.nexts(100).await.len(), 100);
+    let sent = world.env.clock().steady();
+    world.send(&keys.iter().take(64).map(|key| (key.as_str(), "wait")).collect::<Vec<_>>()).await;
+    assert_eq!(world.nexts(64).await.len(), 64);
+    let took = world.env.clock().steady().since(sent);
+    assert!(took < Duration::from_millis(10), "the last of 64 started after {took:?}");
+}
