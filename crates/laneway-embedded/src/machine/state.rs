@@ -179,6 +179,16 @@ pub(crate) enum Table {
     KeptEnd = 28,
 }
 
+impl Table {
+    /// Whether a row of this stored key is one that most lanes and shards do not have, although it is looked for with each
+    /// event.
+    pub(crate) fn is_sparse(key: &[u8]) -> bool {
+        const SPARSE: [Table; 5] =
+            [Table::ScheduleDue, Table::Lane, Table::LaneDue, Table::Siding, Table::LaneState];
+        key.first().is_some_and(|first| SPARSE.iter().any(|table| *table as u8 == *first))
+    }
+}
+
 /// What the rules read.
 ///
 /// A store that keeps something in files may answer a look-up with an error once, read the file without holding

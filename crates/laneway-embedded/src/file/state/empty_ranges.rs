@@ -18,6 +18,11 @@ impl EmptyRanges {
         self.around(key).map(|(_, to)| to.clone())
     }
 
+    /// Whether this key lies in a stretch.
+    pub(super) fn has(&self, key: &[u8]) -> bool {
+        self.around(key).is_some()
+    }
+
     fn around(&self, key: &[u8]) -> Option<(&Vec<u8>, &Vec<u8>)> {
         let mut before = self.0.range::<[u8], _>((Bound::Unbounded, Bound::Included(key)));
         before.next_back().filter(|(_, to)| &to[..] > key)
@@ -49,7 +54,7 @@ impl EmptyRanges {
         let Some((from, to)) = self.around(key).map(|(from, to)| (from.clone(), to.clone())) else { return };
         self.0.remove(&from);
         let behind = [key, &[0]].concat();
-        if behind < to {
+        if behind < to && self.0.len() < RANGES_MAX {
             self.0.insert(behind, to);
         }
         if &from[..] < key {

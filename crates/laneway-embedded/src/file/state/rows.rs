@@ -6,8 +6,9 @@
 //! A row that is created and deleted between two checkpoints never reaches the index. Rules that create a row call
 //! [`Rows::put_new`]; deleting such a row removes it from `dirty` instead of leaving a tombstone.
 //!
-//! Tables that are used as queues are read at the front again and again, over all that was removed there. Such stretches
-//! without a living row are remembered and passed over at once (`empty_ranges`).
+//! Tables that are used as queues are read at the front again and again, over all that was removed there. Other tables
+//! have rows of few lanes and are asked for every lane. Stretches without a living row are remembered, so that neither
+//! costs a look at the index (`empty_ranges`).
 
 use std::collections::VecDeque;
 use std::collections::btree_map::{BTreeMap, Entry};
@@ -22,6 +23,7 @@ use smallvec::SmallVec;
 use super::empty_ranges::EmptyRanges;
 use super::fetched::{IndexReader, PageKey};
 use crate::file::index::{IndexTable, Snapshot, prefix_end};
+use crate::machine::Table;
 
 type Layer = BTreeMap<RowKey, Slot>;
 
@@ -121,7 +123,16 @@ impl Rows {
                 return Ok(found.value.clone());
             }
         }
-        self.index.as_ref().map_or(Ok(None), |index| reader.value(index, IndexTable::Rows, key))
+        let Some(index) = &self.index else { return Ok(None) };
+        let is_sparse = Table::is_sparse(key);
+        if is_sparse && self.empty.lock().has(key) {
+            return Ok(None);
+        }
+        let found = reader.value(index, IndexTable::Rows, key)?;
+        if is_sparse && found.is_none() {
+            self.note_gap(key, reader)?;
+        }
+        Ok(found)
     }
 
     /// Rows that begin with `prefix` and lie after `after`, ascending, whole keys. Stops as soon as it has
@@ -182,12 +193,37 @@ impl Rows {
                 None => {
                     if let (true, Some(end)) = (found.is_empty(), &end) {
                         self.note_removed(removed, &first, end);
+                        if Table::is_sparse(prefix) {
+                            self.note_gap(end, reader)?;
+                            self.empty.lock().add(&first, end);
+                        }
                     }
                     break;
                 }
             }
         }
         Ok(found)
+    }
+
+    /// Remembers that no row lives from this key to the next row of its table, if there is an index to ask.
+    fn note_gap(&self, from: &[u8], reader: &impl IndexReader) -> Result<()> {
+        let Some(index) = &self.index else { return Ok(()) };
+        let Some(mut to) = prefix_end(&from[..1]) else { return Ok(()) };
+        let start = Bound::Included(from.to_vec());
+        let key = PageKey { table: IndexTable::Rows, start, end: Some(to.clone()), len: 1, values: false };
+        if let Some((key, _)) = reader.page(index, key)?.first() {
+            to = key.to_vec();
+        }
+        for layer in [&self.dirty.rows, &self.frozen.rows] {
+            let next = layer.range::<[u8], _>((Bound::Included(from), Bound::Unbounded)).next();
+            if let Some((key, _)) = next.filter(|(key, _)| key[..] < to[..]) {
+                to = key.to_vec();
+            }
+        }
+        if from < &to[..] {
+            self.empty.lock().add(from, &to);
+        }
+        Ok(())
     }
 
     fn note_removed(&self, removed: usize, from: &[u8], to: &[u8]) {
@@ -299,8 +335,74 @@ impl<R: IndexReader> IndexRows<'_, R> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::fetched::Directly;
+    use laneway_core::Incarnation;
+
+    use super::super::fetched::{Directly, Page};
     use super::*;
+    use crate::clock::ClockMark;
+    use crate::file::disk::simulated::SimulatedDisk;
+    use crate::file::index::{CheckpointWrite, Index, Meta, Patience};
+    use crate::file::log::{Mark, Position};
+
+    /// Counts how often the index is asked.
+    #[derive(Default)]
+    struct Counted(std::cell::Cell<usize>);
+
+    impl IndexReader for Counted {
+        fn value(&self, index: &Arc<Snapshot>, table: IndexTable, key: &[u8]) -> Result<Option<Bytes>> {
+            self.0.set(self.0.get() + 1);
+            Directly.value(index, table, key)
+        }
+
+        fn page(&self, index: &Arc<Snapshot>, key: PageKey) -> Result<Page> {
+            self.0.set(self.0.get() + 1);
+            Directly.page(index, key)
+        }
+    }
+
+    fn new_index() -> Index {
+        let dir = std::path::Path::new("store");
+        let disk = SimulatedDisk::new();
+        crate::file::disk::Disk::create_dir(&disk, dir).unwrap();
+        Index::open(&disk, dir, 1 << 20, Patience::new(false)).unwrap()
+    }
+
+    /// Carries out a checkpoint of the frozen rows.
+    fn checkpoint(rows: &mut Rows, index: &Index) {
+        let changed = rows.frozen.rows.iter();
+        let changed = changed.map(|(key, slot)| (key.to_vec(), slot.value.clone())).collect();
+        let meta = Meta {
+            store: 1,
+            incarnation: Incarnation(1),
+            mark: Mark { position: Position::START, number: 1 },
+            clock: ClockMark::default(),
+        };
+        index.write(&meta, &CheckpointWrite { rows: changed, ..CheckpointWrite::default() }).unwrap();
+        rows.rebase(Some(index.snapshot().unwrap()));
+    }
+
+    fn lane_row(number: u32) -> Vec<u8> {
+        [&[Table::Lane as u8][..], &number.to_be_bytes()].concat()
+    }
+
+    #[test]
+    fn index_is_not_asked_again_for_rows_that_few_lanes_have() {
+        let (index, mut rows) = (new_index(), Rows::default());
+        rows.put_new(&lane_row(500), Bytes::new());
+        rows.freeze();
+        checkpoint(&mut rows, &index);
+        let asked = |rows: &Rows| {
+            let reader = Counted::default();
+            for number in 0..1_000 {
+                let is_there = rows.get(&lane_row(number), &reader).unwrap().is_some();
+                assert_eq!(is_there, number == 500, "row {number}");
+                rows.scan(&lane_row(number), None, 1, &reader).unwrap();
+            }
+            reader.0.get()
+        };
+        assert!(asked(&rows) < 10, "the first two rows that are missing tell of all others");
+        assert_eq!(asked(&rows), 2, "one look and one scan for the row that is there");
+    }
 
     #[test]
     fn first_row_of_a_queue_is_found_without_a_look_at_what_was_removed() {
@@ -378,6 +480,39 @@ mod tests {
                         let wanted = wanted.filter(|found| after.is_none_or(|after| &found[..] > after));
                         let wanted: Vec<_> = wanted.take(limit.into()).map(|key| key.to_vec()).collect();
                         prop_assert_eq!(found.into_iter().map(|(key, _)| key.to_vec()).collect::<Vec<_>>(), wanted);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn rows_answer_what_a_plain_map_does_through_checkpoints(
+            steps in proptest::collection::vec((0u8..6, 0u32..40, 0usize..4), 1..120),
+        ) {
+            let (index, mut rows, mut plain) = (new_index(), Rows::default(), BTreeMap::new());
+            for (step, number, limit) in steps {
+                let key = lane_row(number);
+                match step {
+                    0 => {
+                        let is_new = plain.insert(key.clone(), number).is_none();
+                        let value = Bytes::copy_from_slice(&number.to_be_bytes());
+                        if is_new { rows.put_new(&key, value) } else { rows.put(&key, value) }
+                    }
+                    1 => {
+                        rows.delete(&key);
+                        plain.remove(&key);
+                    }
+                    2 if rows.frozen.rows.is_empty() => drop(rows.freeze()),
+                    2 => checkpoint(&mut rows, &index),
+                    3 | 4 => {
+                        let found = rows.get(&key, &Directly).unwrap();
+                        prop_assert_eq!(found.is_some(), plain.contains_key(&key));
+                    }
+                    _ => {
+                        let found = rows.scan(&key[..4], Some(&key), limit, &Directly).unwrap();
+                        let wanted = plain.keys().filter(|found| **found > key).take(limit).cloned();
+                        let found = found.into_iter().map(|(key, _)| key.to_vec());
+                        prop_assert_eq!(found.collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
                     }
                 }
             }
