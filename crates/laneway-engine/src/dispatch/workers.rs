@@ -36,8 +36,8 @@ pub(crate) struct Workers {
     waiting: Mutex<VecDeque<Carrying>>,
     /// A worker was called and has not begun.
     is_called: AtomicBool,
-    brisk: Streak,
-    brief: Streak,
+    brisk: Habit,
+    brief: Habit,
 }
 
 impl Workers {
@@ -46,8 +46,8 @@ impl Workers {
             env,
             waiting: Mutex::default(),
             is_called: AtomicBool::new(false),
-            brisk: Streak::default(),
-            brief: Streak::default(),
+            brisk: Habit::default(),
+            brief: Habit::default(),
         })
     }
 
@@ -58,12 +58,12 @@ impl Workers {
 
     /// Whether runs are expected to be over within a moment.
     pub(crate) fn runs_are_brief(&self) -> bool {
-        self.brief.is_long()
+        self.brief.holds()
     }
 
     /// Whether those who start runs carry them out.
     pub(super) fn are_brisk(&self) -> bool {
-        self.brisk.is_long()
+        self.brisk.holds()
     }
 
     /// The time until which a task that starts at `now` may carry out runs before it yields its thread.
@@ -142,23 +142,46 @@ impl Workers {
     }
 }
 
-/// How many runs in a row had a property. After enough of them the next ones are expected to have it too.
+/// Whether runs of late had a property, as far as it says something about the next ones. A few that lack it are let pass: a
+/// run takes long too when the system gives its thread to others meanwhile.
 #[derive(Default)]
-struct Streak(AtomicU32);
+struct Habit(AtomicU32);
 
-impl Streak {
-    const LONG: u32 = 64;
+impl Habit {
+    const MOST: u32 = 128;
+    const ENOUGH: u32 = 64;
+    /// What a run that lacks the property takes away, and so many that have it give.
+    const LOSS: u32 = 32;
 
     fn note(&self, holds: bool) {
-        if !holds {
-            self.0.store(0, Ordering::Relaxed);
-        } else if !self.is_long() {
-            // Counts no further: otherwise all threads would write to it for every run.
-            self.0.fetch_add(1, Ordering::Relaxed);
+        let before = self.0.load(Ordering::Relaxed);
+        let after = if holds { (before + 1).min(Self::MOST) } else { before.saturating_sub(Self::LOSS) };
+        // Otherwise all threads would write to it for every run. What two write at one time need not be exact.
+        if after != before {
+            self.0.store(after, Ordering::Relaxed);
         }
     }
 
-    fn is_long(&self) -> bool {
-        self.0.load(Ordering::Relaxed) >= Self::LONG
+    fn holds(&self) -> bool {
+        self.0.load(Ordering::Relaxed) >= Self::ENOUGH
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_exceptions_do_not_end_a_habit_and_many_do() {
+        let habit = Habit::default();
+        (0..Habit::ENOUGH).for_each(|_| habit.note(true));
+        assert!(habit.holds());
+        for _ in 0..100 {
+            (0..100).for_each(|_| habit.note(true));
+            habit.note(false);
+            assert!(habit.holds(), "one in a hundred");
+        }
+        (0..100).for_each(|run| habit.note(run % 10 != 0));
+        assert!(!habit.holds(), "one in ten");
     }
 }

@@ -7,6 +7,7 @@
 //! no processor that is registered and stopped.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use tokio::task::JoinHandle;
 use super::{DefineError, Engine};
 use crate::cluster::{Abilities, NodeToken, Plan, Standing};
 use crate::dispatch::{
-    Ground, Names, Order, ProcessorSettings, SettingsError, StoredProcessor, Workers, own,
+    Ground, Names, Order, ProcessorSettings, QuickPlaces, SettingsError, StoredProcessor, Workers, own,
 };
 use crate::handler::{Desk, Handler};
 use crate::log::CatalogueError;
@@ -76,6 +77,8 @@ pub(super) struct Running(Arc<Mutex<BTreeMap<String, Option<Processing>>>>);
 const ASKED_WITHIN: Duration = Duration::from_secs(30);
 /// The share of a processor's places that one seat waits for at a time: a quarter.
 const PLACES_SHARE: usize = 4;
+/// The share of a processor's places that is kept for runs which are over at once, and at most one for each thread.
+const QUICK_PLACES_SHARE: usize = 16;
 
 /// A processor that runs on this node.
 struct Processing {
@@ -517,6 +520,9 @@ impl Engine {
                 (Places::Desk { concurrency, desk: Arc::clone(desk) }, Some(desk.demand()), 1)
             }
         };
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let quick = if demand.is_some() { 0 } else { threads.min(concurrency / QUICK_PLACES_SHARE) };
+        let quick_places = QuickPlaces::new(quick);
         let (workers, timeout) = (Workers::new(self.env.clone()), settings.timeout);
         let (stream, name): (Arc<str>, Arc<str>) = (Arc::from(stream.as_str()), Arc::from(name.as_str()));
         let ground_of = |partition| Ground {
@@ -528,6 +534,7 @@ impl Engine {
             handler: Arc::clone(&handler),
             workers: Arc::clone(&workers),
             places: Arc::clone(&places),
+            quick_places: Arc::clone(&quick_places),
             places_at_once: places_at_once.max(1),
             alone: Arc::clone(&self.alone),
             // Texts of its own: every run shares them, and seats run on different threads.

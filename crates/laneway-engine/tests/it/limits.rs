@@ -106,15 +106,19 @@ async fn seat_that_waits_for_several_places_takes_the_only_one_that_comes_free()
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_that_wait_take_all_places_at_once_after_brief_ones() {
-    let mut world = World::with_partitions(Mode::Queue, 1).await;
-    world.process(ProcessorSettings { concurrency: 64, ..ProcessorSettings::default() }).await;
-    let keys: Vec<String> = (0..100).map(|number| format!("key-{number}")).collect();
-    world.send(&keys.iter().map(|key| (key.as_str(), "ok")).collect::<Vec<_>>()).await;
-    assert_eq!(world.nexts(100).await.len(), 100);
-    let sent = world.env.clock().steady();
-    world.send(&keys.iter().take(64).map(|key| (key.as_str(), "wait")).collect::<Vec<_>>()).await;
-    assert_eq!(world.nexts(64).await.len(), 64);
-    let took = world.env.clock().steady().since(sent);
-    assert!(took < Duration::from_millis(10), "the last of 64 started after {took:?}");
+async fn runs_that_wait_take_all_places_at_once_and_no_more_after_brief_ones() {
+    for partitions in [1, 4] {
+        let mut world = World::with_partitions(Mode::Queue, partitions).await;
+        world.process(ProcessorSettings { concurrency: 64, ..ProcessorSettings::default() }).await;
+        let keys: Vec<String> = (0..200).map(|number| format!("key-{number}")).collect();
+        world.send(&keys.iter().map(|key| (key.as_str(), "ok")).collect::<Vec<_>>()).await;
+        assert_eq!(world.nexts(200).await.len(), 200);
+        let sent = world.env.clock().steady();
+        world.send(&keys.iter().map(|key| (key.as_str(), "wait")).collect::<Vec<_>>()).await;
+        assert_eq!(world.nexts(64).await.len(), 64);
+        let took = world.env.clock().steady().since(sent);
+        assert!(took < Duration::from_millis(20), "the last of 64 started after {took:?}");
+        let one_more = tokio::time::timeout(Duration::from_secs(60), world.next()).await;
+        assert!(one_more.is_err(), "65 runs at one time, concurrency is 64");
+    }
 }
