@@ -1,4 +1,7 @@
 //! A stream with ever more partitions, all of them busy: events per second through the engine, and CPU per event.
+//!
+//! The number of lanes stays the same, as when a team chooses more partitions for the keys it has. What more lanes cost is
+//! shown by the cycle with many keys.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +27,8 @@ pub(super) const NAME: &str = "growth busy partitions";
 const PARTITIONS: [u32; 4] = [16, 64, 256, 1_024];
 const RATE_MIN: f64 = 0.7;
 const CPU_MAX: f64 = 1.5;
-const KEYS: u32 = 10_000;
+/// Over all partitions.
+const LANES: u32 = 160_000;
 const PER_CALL: usize = 10;
 /// Events that were appended and have not run.
 const IN_FLIGHT: usize = 20_000;
@@ -49,7 +53,9 @@ pub(super) fn run(context: &Context) -> Result<Vec<Row>, Failure> {
 /// The rate and the CPU, both beside those of the fewest partitions.
 fn rows_of(partitions: u32, measured: &Measured, first: &Measured) -> [Row; 2] {
     let (rate, cpu) = (measured.rate(), measured.cpu_per_million());
-    let note = format!("{PRODUCERS} producers, {PER_CALL} events per call, at most {IN_FLIGHT} in flight");
+    let note = format!(
+        "{PRODUCERS} producers, {PER_CALL} events per call, at most {IN_FLIGHT} in flight, {LANES} lanes in all"
+    );
     let rate = Row {
         baseline: Some("16 partitions"),
         baseline_rate: Some(first.rate()),
@@ -110,9 +116,10 @@ fn handler(runs: &Arc<AtomicU64>, room: &Arc<Semaphore>) -> Arc<dyn Handler> {
 async fn produce(stream: &Stream, number: u64, phase: &Phase, room: &Semaphore) -> Result<(), Failure> {
     let mut rng = fastrand::Rng::with_seed(number);
     let payload = Bytes::from(vec![7; PAYLOAD_BYTES]);
+    let keys = LANES / stream.partitions();
     while !phase.is_over() {
         room.acquire_many(u32::try_from(PER_CALL)?).await?.forget();
-        let draft = |_| Ok(Draft::new(Some(key(rng.u32(..KEYS))?), Kind::default(), payload.clone()));
+        let draft = |_| Ok(Draft::new(Some(key(rng.u32(..keys))?), Kind::default(), payload.clone()));
         let drafts = (0..PER_CALL).map(draft).collect::<Result<Vec<_>, Failure>>()?;
         stream.append(rng.u32(..stream.partitions()), drafts).await?;
     }
