@@ -1,6 +1,7 @@
 //! The CPU of the server per event at a low rate: 1,000 events a second come over HTTP and are run by an HTTP handler.
 //!
-//! The handler is the bare one of the rows over HTTP, in a process of its own.
+//! The handler is the bare one of the rows over HTTP, in a process of its own. Its CPU per request at this rate is the
+//! baseline: a machine that sleeps between events makes all of them dear.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -36,17 +37,23 @@ pub(super) fn run(context: &Context) -> Result<Vec<Row>, Failure> {
     // Connections, caches and the handler's connections are there before it counts.
     sending.block_on(send(server.address, Duration::from_secs(1)))?;
     sending.block_on(until_run(&server))?;
-    let (start, before) = (seam::now(), server.cpu_seconds()?);
+    let (start, before, bare_before) = (seam::now(), server.cpu_seconds()?, handler.cpu_seconds()?);
     let events = sending.block_on(send(server.address, length))?;
     sending.block_on(until_run(&server))?;
     let (used, seconds) = (server.cpu_seconds()? - before, seam::seconds_since(start));
+    let bare = handler.cpu_seconds()? - bare_before;
     drop(server);
     handler.end()?;
     context.place.clear(NAME)?;
     let note = format!(
         "{events} events in {seconds:.1} s over {CONNECTIONS} connections, run by an HTTP handler; CPU of the server alone"
     );
-    Ok(vec![at_most(&format!("{NAME}, CPU"), used * 1e6 / events as f64, "us per event", CPU_MAX_US, note)])
+    let per_event = |seconds: f64| seconds * 1e6 / events as f64;
+    Ok(vec![Row {
+        baseline: Some("bare handler"),
+        baseline_rate: Some(per_event(bare)),
+        ..at_most(&format!("{NAME}, CPU"), per_event(used), "us per event", CPU_MAX_US, note)
+    }])
 }
 
 /// Sends events at their rate for so long; answers how many.
