@@ -1,5 +1,6 @@
 //! Carries a run out: user code is called, its answer is checked, and the seat gets it. Nothing here decides anything.
 
+use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -88,8 +89,13 @@ pub(crate) struct QuickPlaces {
 }
 
 impl QuickPlaces {
-    pub(crate) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { free: AtomicUsize::new(0), most })
+    /// The share of all places that may be quick ones.
+    const SHARE: usize = 16;
+
+    /// Of so many places. One for each thread is enough, because only seats in their turn have one.
+    pub(crate) fn of(places: usize) -> Arc<Self> {
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Arc::new(Self { free: AtomicUsize::new(0), most: threads.min(places / Self::SHARE) })
     }
 
     /// Takes one if there is one.

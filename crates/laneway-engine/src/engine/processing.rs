@@ -7,7 +7,6 @@
 //! no processor that is registered and stopped.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,8 +76,6 @@ pub(super) struct Running(Arc<Mutex<BTreeMap<String, Option<Processing>>>>);
 const ASKED_WITHIN: Duration = Duration::from_secs(30);
 /// The share of a processor's places that one seat waits for at a time: a quarter.
 const PLACES_SHARE: usize = 4;
-/// The share of a processor's places that is kept for runs which are over at once, and at most one for each thread.
-const QUICK_PLACES_SHARE: usize = 16;
 
 /// A processor that runs on this node.
 struct Processing {
@@ -520,9 +517,7 @@ impl Engine {
                 (Places::Desk { concurrency, desk: Arc::clone(desk) }, Some(desk.demand()), 1)
             }
         };
-        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let quick = if demand.is_some() { 0 } else { threads.min(concurrency / QUICK_PLACES_SHARE) };
-        let quick_places = QuickPlaces::new(quick);
+        let quick_places = QuickPlaces::of(if demand.is_none() { concurrency } else { 0 });
         let (workers, timeout) = (Workers::new(self.env.clone()), settings.timeout);
         let (stream, name): (Arc<str>, Arc<str>) = (Arc::from(stream.as_str()), Arc::from(name.as_str()));
         let ground_of = |partition| Ground {
