@@ -180,8 +180,7 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    /// Whether a row of this stored key is one that most lanes and shards do not have, although it is looked for with each
-    /// event.
+    /// Whether this stored key belongs to a table that is read for each event but has rows of few lanes and shards.
     pub(crate) fn is_sparse(key: &[u8]) -> bool {
         const SPARSE: [Table; 5] =
             [Table::ScheduleDue, Table::Lane, Table::LaneDue, Table::Siding, Table::LaneState];

@@ -1,8 +1,6 @@
 //! Carries a run out: user code is called, its answer is checked, and the seat gets it. Nothing here decides anything.
 
-use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -34,8 +32,6 @@ pub(crate) struct Ground {
     pub(crate) workers: Arc<Workers>,
     /// Free places for runs, over all seats of the processor on this node.
     pub(crate) places: Arc<Semaphore>,
-    /// Those of them that only a seat in its turn may take.
-    pub(crate) quick_places: Arc<QuickPlaces>,
     /// The most places that one seat waits for at a time.
     pub(crate) places_at_once: usize,
     /// The one place for accused lanes, over all seats of all processors on this node.
@@ -77,39 +73,6 @@ impl Drop for Place {
         if self.is_taken {
             self.ground.places.add_permits(1);
         }
-    }
-}
-
-/// Free places that nobody waits for. Seats that wait for a place have it from the moment it comes free, before they have
-/// their turn; with many seats all places are then given to such that do nothing yet. A seat whose runs are over at once
-/// needs one for its turn only, and finds it here.
-pub(crate) struct QuickPlaces {
-    free: AtomicUsize,
-    most: usize,
-}
-
-impl QuickPlaces {
-    /// The share of all places that may be quick ones.
-    const SHARE: usize = 16;
-
-    /// Of so many places. One for each thread is enough, because only seats in their turn have one.
-    pub(crate) fn of(places: usize) -> Arc<Self> {
-        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-        Arc::new(Self { free: AtomicUsize::new(0), most: threads.min(places / Self::SHARE) })
-    }
-
-    /// Takes one if there is one.
-    pub(super) fn take(&self) -> bool {
-        self.change(|free| free.checked_sub(1))
-    }
-
-    /// Gives one here that was taken anywhere, unless there are enough.
-    pub(super) fn give(&self) -> bool {
-        self.change(|free| (free < self.most).then_some(free + 1))
-    }
-
-    fn change(&self, change: impl FnMut(usize) -> Option<usize>) -> bool {
-        self.free.fetch_update(Ordering::AcqRel, Ordering::Acquire, change).is_ok()
     }
 }
 

@@ -34,7 +34,7 @@ mod workers;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use carry::{Ground, QuickPlaces};
+pub(crate) use carry::Ground;
 pub(crate) use claims::LEASE_ENDED;
 pub(crate) use fetch::plain;
 pub(crate) use note::Note;

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use super::{DefineError, Engine};
 use crate::cluster::{Abilities, NodeToken, Plan, Standing};
 use crate::dispatch::{
-    Ground, Names, Order, ProcessorSettings, QuickPlaces, SettingsError, StoredProcessor, Workers, own,
+    Ground, Names, Order, ProcessorSettings, SettingsError, StoredProcessor, Workers, own,
 };
 use crate::handler::{Desk, Handler};
 use crate::log::CatalogueError;
@@ -517,7 +517,6 @@ impl Engine {
                 (Places::Desk { concurrency, desk: Arc::clone(desk) }, Some(desk.demand()), 1)
             }
         };
-        let quick_places = QuickPlaces::of(if demand.is_none() { concurrency } else { 0 });
         let (workers, timeout) = (Workers::new(self.env.clone()), settings.timeout);
         let (stream, name): (Arc<str>, Arc<str>) = (Arc::from(stream.as_str()), Arc::from(name.as_str()));
         let ground_of = |partition| Ground {
@@ -529,7 +528,6 @@ impl Engine {
             handler: Arc::clone(&handler),
             workers: Arc::clone(&workers),
             places: Arc::clone(&places),
-            quick_places: Arc::clone(&quick_places),
             places_at_once: places_at_once.max(1),
             alone: Arc::clone(&self.alone),
             // Texts of its own: every run shares them, and seats run on different threads.

@@ -16,7 +16,7 @@ use crate::service::Now;
 const SEVERAL_PLACES_WITHIN: Duration = Duration::from_millis(5);
 
 impl Loop {
-    /// Starts what may start, or one of it. Answers whether more may start: some is left, or some is over already.
+    /// Starts what may start, or a few of it. Answers whether more may start: some is left, or some is over already.
     pub(super) fn start_runs(&mut self, now: Now) -> bool {
         let mut runs = Vec::new();
         let until = Workers::until(now.steady);
@@ -32,18 +32,19 @@ impl Loop {
         true
     }
 
-    /// Takes runs that may start now. Answers whether it took only one of them.
+    /// Takes runs that may start now. Answers whether it took only a few of them.
     fn take_runs(&mut self, now: Now, until: Steady, runs: &mut Vec<Carrying>) -> bool {
         if let Some(demand) = &self.ground.demand {
             self.seat.offer_events(demand.events());
         }
-        // Runs that are over at once are carried out by this task, one after the other: one place serves them all.
-        let one = self.ground.workers.are_brisk() && self.ground.env.steady() < until;
+        // Runs that are over at once are started a few at a time, over and over with the same places. If a seat had a
+        // place for each, those of a few seats would be all, and the others would wait for them in line.
+        let few = self.ground.workers.are_brisk() && self.ground.env.steady() < until;
         while self.seat.can_start(now) {
-            if one && !runs.is_empty() {
+            if few && runs.len() >= self.ground.places_at_once {
                 return true;
             }
-            if !self.has_place(one) {
+            if !self.has_place(few) {
                 self.ask_place();
                 return false;
             }
@@ -56,42 +57,30 @@ impl Loop {
         false
     }
 
-    /// Whether there is a place for a run. Takes as many at once as heads may start, unless one is enough: all seats count
-    /// in one number.
-    fn has_place(&mut self, one: bool) -> bool {
+    /// Whether there is a place for a run. Takes as many at once as heads may start: all seats count in one number.
+    fn has_place(&mut self, few: bool) -> bool {
         if self.places == 0 {
-            let is_quick = one && self.ground.quick_places.take();
-            if is_quick || self.take_places(one) || self.ground.quick_places.take() {
-                self.places = self.places.max(1);
+            let free = &self.ground.places;
+            // What workers ask for is one lane each.
+            let wanted = if self.ground.demand.is_some() { 1 } else { self.seat.ready().max(1) };
+            let most = if few { self.ground.places_at_once } else { usize::MAX };
+            let wanted = wanted.min(most).min(free.available_permits());
+            // Another seat may have taken some meanwhile.
+            for count in [wanted, 1] {
+                if let Ok(count) = u32::try_from(count)
+                    && let Ok(taken) = free.try_acquire_many(count)
+                {
+                    taken.forget();
+                    self.places = count as usize;
+                    break;
+                }
             }
         }
         self.places > 0
     }
 
-    fn take_places(&mut self, one: bool) -> bool {
-        let free = &self.ground.places;
-        // What workers ask for is one lane each.
-        let one = one || self.ground.demand.is_some();
-        let wanted = if one { 1 } else { self.seat.ready().clamp(1, free.available_permits().max(1)) };
-        // Another seat may have taken some meanwhile.
-        for count in [wanted, 1] {
-            if let Ok(count) = u32::try_from(count)
-                && let Ok(taken) = free.try_acquire_many(count)
-            {
-                taken.forget();
-                self.places = count as usize;
-                return true;
-            }
-        }
-        false
-    }
-
     pub(super) fn give_places_back(&mut self) {
-        let mut free = std::mem::take(&mut self.places);
-        if free > 0 && self.ground.workers.are_brisk() && self.ground.quick_places.give() {
-            free -= 1;
-        }
-        self.ground.places.add_permits(free);
+        self.ground.places.add_permits(std::mem::take(&mut self.places));
     }
 
     /// Waits in line for places. While runs are brief, a seat waits for several at once: many seats with one place each
