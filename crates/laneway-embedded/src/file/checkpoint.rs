@@ -16,7 +16,7 @@ use super::group::Cost;
 use super::index::{Index, Meta, Snapshot};
 use super::log::Space;
 use super::relocate;
-use super::state::{ChangedLanes, FileState, SegmentTable};
+use super::state::{ChangedLanes, EntryList, FileState, SegmentTable};
 use super::store::{Base, Shared};
 use crate::machine::View;
 
@@ -163,33 +163,57 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Moves what little is needed of an old segment out of it. One of which more is needed is left alone for a while.
-    fn empty_segment(&self, shared: &Arc<Shared>, table: &SegmentTable) -> Result<bool> {
-        if !relocate::is_worth_it(shared, table.serial) {
-            return Ok(false);
+    /// Moves what little is needed of the oldest of these segments out of it, and answers how many bytes of rows that took.
+    /// One of which more is needed is left alone for a while.
+    fn empty_oldest(&self, shared: &Arc<Shared>, sealed: &[Arc<SegmentTable>]) -> Result<Option<u64>> {
+        let Some(table) = sealed.first() else { return Ok(None) };
+        let now = shared.clock.now();
+        if !relocate::is_log_long(shared, table.serial) || ends_soon(table, now.expiry) {
+            return Ok(None);
         }
-        let now = shared.clock.now().steady;
         let mut needed = self.needed.lock();
-        if needed.is_some_and(|(serial, at)| serial == table.serial && now < at.after(LOOK_AGAIN)) {
-            return Ok(false);
+        if needed.is_some_and(|(serial, at)| serial == table.serial && now.steady < at.after(LOOK_AGAIN)) {
+            return Ok(None);
         }
-        let is_empty = relocate::empty_segment(shared, table)?;
-        *needed = (!is_empty).then_some((table.serial, now));
-        Ok(is_empty)
+        let limit = relocate::row_bytes_max(shared, sealed, now.expiry);
+        let moved = relocate::empty_segment(shared, table, limit)?;
+        *needed = moved.is_none().then_some((table.serial, now.steady));
+        Ok(moved)
     }
 
     /// Gives back segments in which nothing is needed any more, oldest first.
     fn tidy(&self, shared: &Arc<Shared>) -> Result<()> {
-        let now = shared.clock.now().expiry;
         let sealed = shared.archive.directory().sealed();
-        let mut free = Vec::new();
-        for table in &sealed {
-            let is_free = is_free(&shared.state.read(), table, now);
-            if !is_free && !self.empty_segment(shared, table)? {
-                break;
+        let (free, outcome) = self.find_free(shared, &sealed);
+        // Also when looking for more of them failed: on a full disk these make the room.
+        self.release(shared, free)?;
+        outcome
+    }
+
+    /// The oldest segments in which nothing is needed any more, some of them because it was moved.
+    ///
+    /// What is moved waits in memory for the next checkpoint, so after about one segment of it that one comes first.
+    fn find_free(&self, shared: &Arc<Shared>, sealed: &[Arc<SegmentTable>]) -> (Vec<u64>, Result<()>) {
+        let now = shared.clock.now().expiry;
+        let (mut free, mut moved) = (Vec::new(), 0);
+        for (place, table) in sealed.iter().enumerate() {
+            if !is_free(&shared.state.read(), table, now) {
+                if moved >= shared.options.segment_bytes {
+                    shared.checkpoint_due();
+                    break;
+                }
+                match self.empty_oldest(shared, &sealed[place..]) {
+                    Ok(Some(bytes)) => moved += bytes,
+                    Ok(None) => break,
+                    Err(error) => return (free, Err(error)),
+                }
             }
             free.push(table.serial);
         }
+        (free, Ok(()))
+    }
+
+    fn release(&self, shared: &Arc<Shared>, free: Vec<u64>) -> Result<()> {
         if !free.is_empty() {
             // A segment may go only when the trim that allows it cannot be lost any more.
             shared.barrier_blocking()?;
@@ -213,12 +237,19 @@ fn collect_tails(shared: &Shared, changed: &ChangedLanes) -> Vec<(Vec<u8>, Optio
     tails
 }
 
-/// Whether every event of a segment is trimmed and every job end in it is past its life.
+/// Whether every event of a segment is trimmed and every job end in it is past its life. An end is also needed for as long
+/// as its event is there, which may be kept aside from an older segment.
 fn is_free(state: &FileState, table: &SegmentTable, now: Timestamp) -> bool {
     let trimmed = |shard: Shard, last: EventId| state.shard(shard).is_none_or(|info| info.trimmed >= last);
-    let mut with_events = table.shards.iter().filter(|found| !found.runs.is_empty());
-    with_events.all(|found| trimmed(found.shard, found.runs.last))
+    let is_trimmed = |list: &EntryList, shard: Shard| list.is_empty() || trimmed(shard, list.last);
+    let mut shards = table.shards.iter();
+    shards.all(|found| is_trimmed(&found.runs, found.shard) && is_trimmed(&found.ends, found.shard))
         && (table.keep_until.0 == 0 || table.keep_until < now)
+}
+
+/// Whether the last job end of a segment expires before the segment would be looked at again.
+fn ends_soon(table: &SegmentTable, now: Timestamp) -> bool {
+    (now..now.after(LOOK_AGAIN)).contains(&table.keep_until)
 }
 
 /// What was handed out for a checkpoint is in no layer that the next one writes, and after a failed write the index

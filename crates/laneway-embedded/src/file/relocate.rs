@@ -1,8 +1,8 @@
 //! Giving back old segments that still hold a little: what they hold is kept aside as rows (`machine::kept`).
 //!
 //! Segments go oldest first, so without this one event that waits for long, or one result that is kept for long, would
-//! hold back everything that all streams wrote after it. Only what makes up a small part of its segment is moved, and only
-//! once the log has some length: moving costs a write of its own.
+//! hold back everything that all streams wrote after it. Rows cost more than the log does, so they are moved only where
+//! they take much less room than what they hold back, and only once the log has some length.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,14 +10,18 @@ use std::sync::Arc;
 use laneway_core::{Event, EventId, Result, Shard, Timestamp};
 
 use super::cost;
-use super::state::{Reach, SegmentTable, from_files};
+use super::group::Cost;
+use super::log::Space;
+use super::state::{FileState, Reach, SegmentTable, ShardTable, from_files};
 use super::store::Shared;
 use crate::machine::{self, StoredEnd, View};
 
 /// A log that is shorter than so many segments is left alone.
 const SEGMENTS_MIN: u64 = 6;
-/// What is still needed of a segment may be one part in so many of it to be moved.
-const NEEDED_PART: u64 = 4;
+/// Rows that are moved may take one part in so many of the log that their segment holds back.
+const ROWS_PART: u64 = 2;
+/// Rows that are moved may take one part in so many of the reserve, which is one segment.
+const RESERVE_PART: u64 = 4;
 /// How much is moved in one call.
 const MOVE_BYTES: usize = 256 << 10;
 /// How many job ends are looked at at a time.
@@ -28,33 +32,61 @@ const ENDS_AT_ONCE: usize = 1_024;
 struct Needed {
     /// By shard: its events, and its ends of jobs.
     shards: BTreeMap<Shard, (Vec<Event>, Vec<StoredEnd>)>,
-    bytes: u64,
+    /// What they take as rows, with their keys and notes.
+    row_bytes: u64,
 }
 
-/// Whether so much was written since this segment that it is worth moving something out of it.
-pub(super) fn is_worth_it(shared: &Shared, serial: u64) -> bool {
+/// Whether the log is long enough since this segment to move something out of it.
+pub(super) fn is_log_long(shared: &Shared, serial: u64) -> bool {
     let segments = shared.log.segments();
     let written = segments.iter().filter(|segment| segment.serial >= serial).map(|segment| segment.end);
     written.sum::<u64>() >= SEGMENTS_MIN * shared.options.segment_bytes
 }
 
-/// Moves what is needed of a sealed segment out of it, if that is little. Answers whether nothing in it is needed any more.
-pub(super) fn empty_segment(shared: &Arc<Shared>, table: &SegmentTable) -> Result<bool> {
-    let limit = shared.options.segment_bytes / NEEDED_PART;
-    let Some(needed) = gather(shared, table, limit)? else { return Ok(false) };
-    tracing::debug!(
-        serial = table.serial,
-        bytes = needed.bytes,
-        "moved out of an old segment what it still held"
-    );
-    for (shard, (events, ends)) in needed.shards {
-        let through = table.shard(shard).map(|found| found.runs.last);
-        move_out(shared, shard, &events, &ends, through)?;
-    }
-    Ok(true)
+/// How many bytes of rows the oldest of these segments is worth.
+///
+/// That is half of the log, shared out by how much of it is needed. Where everything is needed, as with many small results,
+/// a segment holds back no more than itself, and rows would take more room than the log.
+pub(super) fn row_bytes_max(shared: &Shared, sealed: &[Arc<SegmentTable>], now: Timestamp) -> u64 {
+    let segment = shared.options.segment_bytes;
+    let log: u64 = shared.log.segments().iter().map(|segment| segment.end).sum();
+    let rows = |table: &Arc<SegmentTable>| rows_needed(&shared.state.read(), table, now);
+    let needed: u64 = sealed.iter().map(|table| (rows(table) * cost::KEPT_ROW as u64).min(segment)).sum();
+    log / needed.div_ceil(segment).max(1) / ROWS_PART
 }
 
-/// Reads what is needed of a segment; `None` if that is more than so many bytes.
+/// How many events and ends of a segment may be needed, without a look at the segment.
+fn rows_needed(state: &FileState, table: &SegmentTable, now: Timestamp) -> u64 {
+    let rows = |found: &ShardTable| {
+        let Some(trimmed) = state.shard(found.shard).map(|info| info.trimmed) else { return 0 };
+        let before = trimmed.0.max(found.runs.first.0.saturating_sub(1));
+        let events = if found.runs.is_empty() { 0 } else { found.runs.last.0.saturating_sub(before) };
+        let has_ends = table.keep_until >= now || found.ends.last > trimmed;
+        events + if has_ends { found.ends.len() } else { 0 }
+    };
+    table.shards.iter().map(rows).sum()
+}
+
+/// Moves what is needed of a sealed segment out of it, and answers how many bytes of rows that took; `None` if it would take
+/// more than `limit`.
+pub(super) fn empty_segment(shared: &Arc<Shared>, table: &SegmentTable, limit: u64) -> Result<Option<u64>> {
+    let Some(needed) = gather(shared, table, limit)? else { return Ok(None) };
+    tracing::debug!(
+        serial = table.serial,
+        bytes = needed.row_bytes,
+        "moved out of an old segment what it still held"
+    );
+    // On a full disk a little from the reserve brings back a whole segment. More of it belongs to those that settle.
+    let is_little = needed.row_bytes <= shared.options.segment_bytes / RESERVE_PART;
+    let space = if is_little { Space::Reserve } else { Space::Ordinary };
+    for (shard, (events, ends)) in needed.shards {
+        let through = table.shard(shard).map(|found| found.runs.last);
+        move_out(shared, shard, &events, &ends, through, space)?;
+    }
+    Ok(Some(needed.row_bytes))
+}
+
+/// Reads what is needed of a segment; `None` if that takes more than so many bytes of rows.
 fn gather(shared: &Arc<Shared>, table: &SegmentTable, limit: u64) -> Result<Option<Needed>> {
     let now = shared.clock.now().expiry;
     let mut needed = Needed::default();
@@ -83,8 +115,8 @@ fn gather_events(
     }
     let mut walk = shared.archive.events(shard, from, Reach::Files);
     while let Some(event) = from_files(walk.next())?.filter(|event| event.id <= last) {
-        needed.bytes += event.size() as u64;
-        if needed.bytes > limit {
+        needed.row_bytes += (event.size() + cost::KEPT_ROW) as u64;
+        if needed.row_bytes > limit {
             return Ok(false);
         }
         needed.shards.entry(shard).or_default().0.push(event);
@@ -114,11 +146,11 @@ fn gather_ends(
             let is_needed =
                 end.end.id > trimmed || machine::jobs::is_readable(&*shared.state.read(), now, shard, &end)?;
             if is_needed {
-                needed.bytes += end.bytes() as u64;
+                needed.row_bytes += (end.bytes() + cost::KEPT_ROW) as u64;
                 needed.shards.entry(shard).or_default().1.push(end);
             }
         }
-        if needed.bytes > limit {
+        if needed.row_bytes > limit {
             return Ok(false);
         }
     }
@@ -131,6 +163,7 @@ fn move_out(
     mut events: &[Event],
     mut ends: &[StoredEnd],
     through: Option<EventId>,
+    space: Space,
 ) -> Result<()> {
     loop {
         let (mut bytes, mut event_count, mut end_count) = (0, 0, 0);
@@ -146,7 +179,7 @@ fn move_out(
         (events, ends) = (&events[event_count..], &ends[end_count..]);
         let is_last = events.is_empty() && ends.is_empty();
         let through = through.filter(|_| is_last);
-        shared.call_blocking(cost::settling(bytes), |state, _| {
+        shared.call_blocking(Cost { space, ..cost::settling(bytes) }, |state, _| {
             machine::kept::keep(state, shard, these, those, through)
         })?;
         if is_last {

@@ -58,6 +58,10 @@ impl EntryList {
         self.len == 0
     }
 
+    pub(crate) fn len(&self) -> u64 {
+        u64::from(self.len)
+    }
+
     fn blocks(&self) -> usize {
         (self.len as usize).div_ceil(BLOCK_ENTRIES)
     }

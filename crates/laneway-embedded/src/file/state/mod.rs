@@ -28,7 +28,7 @@ pub(crate) use contents::SegmentContents;
 pub(crate) use directory::Directory;
 pub(crate) use fetched::{Fetched, Wanted};
 pub(crate) use file_state::{FileState, Group};
-pub(crate) use footer::{Footers, SegmentTable, ShardTable};
+pub(crate) use footer::{EntryList, Footers, SegmentTable, ShardTable};
 pub(crate) use published::{PlainPage, Published};
 #[cfg(test)]
 pub(crate) use records::Records;

@@ -5,11 +5,11 @@ use std::time::Duration;
 use futures::executor::block_on;
 use laneway_core::store::{Append, Commit, Define, JobEnd, JobResult, JobState, Jobs, Read, ReadFrom, Seize};
 use laneway_core::{
-    Bytes, CommitId, EventId, Fence, JobDraft, JobNumber, Nonce, Seat, StartAt, Store, StreamInfo, Terminal,
-    Timestamp,
+    Bytes, CommitId, EventId, Fence, JobDraft, JobNumber, Nonce, Seat, StartAt, Store, StreamInfo,
+    StreamSettings, Terminal, Timestamp,
 };
 
-use super::harness::{append_of, open, shard, stream};
+use super::harness::{append_of, open, shard};
 use crate::file::FileStore;
 use crate::file::disk::simulated::SimulatedDisk;
 
@@ -19,7 +19,22 @@ const KEEP: Duration = Duration::from_secs(3_600);
 
 /// A stream with so many jobs, and the seat that answers them.
 pub(super) fn jobs(store: &FileStore) -> (StreamInfo, Seat, Fence) {
-    let stream = stream(store, "first");
+    let settings = StreamSettings { partitions: 1, ..StreamSettings::default() };
+    let (stream, seat, fence) = seat_of_jobs(store, settings);
+    for _ in 0..JOBS / 1_000 {
+        let mut append: Append = append_of(store, &stream, 1_000, 1);
+        for draft in &mut append.drafts {
+            draft.job = Some(JobDraft { responder: seat.processor, keep: KEEP });
+        }
+        block_on(store.append(append)).unwrap();
+    }
+    (stream, seat, fence)
+}
+
+/// A stream without events, and the seat that answers its jobs.
+pub(super) fn seat_of_jobs(store: &FileStore, settings: StreamSettings) -> (StreamInfo, Seat, Fence) {
+    let define = Define::Stream { name: "first".to_owned(), expect: None, settings };
+    let stream = block_on(store.define(define)).unwrap().stream.unwrap();
     let define = Define::Processor {
         stream: stream.id,
         name: "responder".to_owned(),
@@ -28,13 +43,6 @@ pub(super) fn jobs(store: &FileStore) -> (StreamInfo, Seat, Fence) {
     };
     let stream = block_on(store.define(define)).unwrap().stream.unwrap();
     let seat = Seat { shard: shard(&stream), processor: stream.processors[0].id };
-    for _ in 0..JOBS / 1_000 {
-        let mut append: Append = append_of(store, &stream, 1_000, 1);
-        for draft in &mut append.drafts {
-            draft.job = Some(JobDraft { responder: seat.processor, keep: KEEP });
-        }
-        block_on(store.append(append)).unwrap();
-    }
     let seize = Seize {
         seat,
         incarnation: store.about().incarnation,

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use futures::executor::block_on;
 use laneway_core::store::{Commit, Define, Entry, JobState, Jobs, Read, ReadFrom, Trim};
-use laneway_core::{CommitId, EventId, JobNumber, Store, StreamInfo, StreamSettings};
+use laneway_core::{CommitId, EventId, JobDraft, JobNumber, Store, StreamInfo, StreamSettings};
 
-use super::harness::{DIR, append, events, open, shard};
-use super::marks::{end, jobs};
+use super::harness::{DIR, append, append_of, events, open, shard};
+use super::marks::{end, jobs, seat_of_jobs};
 use crate::file::FileStore;
 use crate::file::disk::simulated::SimulatedDisk;
 
@@ -88,4 +88,73 @@ fn waiting_events_and_kept_results_hold_back_no_segment() {
     churn(&store, &busy);
     store.close().unwrap();
     drop(open(&disk));
+}
+
+/// Submits and ends so many small jobs, which are kept for an hour, in a stream that keeps no events.
+fn run_jobs(store: &FileStore, count: u64) -> StreamInfo {
+    let settings = StreamSettings { partitions: 1, keep: Duration::ZERO, ..StreamSettings::default() };
+    let (stream, seat, mut fence) = seat_of_jobs(store, settings);
+    for first in (1..=count).step_by(1_000) {
+        let mut append = append_of(store, &stream, 1_000, 1);
+        for draft in &mut append.drafts {
+            draft.job = Some(JobDraft { responder: seat.processor, keep: Duration::from_secs(3_600) });
+        }
+        block_on(store.append(append)).unwrap();
+        let ids = || (first..first + 1_000).map(EventId);
+        let mut commit = Commit::new(seat, fence, CommitId(u128::from(first)));
+        commit.passed = ids().collect();
+        commit.jobs = ids().map(end).collect();
+        fence = block_on(store.commit(commit)).unwrap().fence;
+    }
+    stream
+}
+
+#[test]
+fn dense_results_are_moved_only_once_they_hold_back_much_more() {
+    let disk = SimulatedDisk::new();
+    let store = open(&disk);
+    let stream = run_jobs(&store, 200_000);
+    block_on(store.trim(Trim { shard: shard(&stream) })).unwrap();
+    store.checkpoint().unwrap();
+    let in_use = store.shared().log.segments().len();
+    assert!(in_use > 6, "a log of {in_use} segments is too short to move anything");
+    let moved = |store: &FileStore| store.shared().state.read().kept_of(shard(&stream)).ends.1;
+    assert_eq!(moved(&store), EventId(0), "rows of all these results take more room than the log");
+    let busy = busy(&store);
+    for _ in 0..3 {
+        churn(&store, &busy);
+    }
+    store.close().unwrap();
+    // A new start looks at the oldest segment again.
+    let store = open(&disk);
+    for _ in 0..20 {
+        store.checkpoint().unwrap();
+    }
+    assert_eq!(moved(&store), EventId(200_000), "they held back the log of another stream");
+    assert!(store.shared().log.segments().len() <= 7);
+    assert!(matches!(state_of(&store, &stream, 1), JobState::Ended { result: Some(_), .. }));
+}
+
+#[test]
+fn many_segments_are_emptied_with_a_checkpoint_in_between() {
+    let store = open(&SimulatedDisk::new());
+    let (quiet, _, _) = jobs(&store);
+    let busy = busy(&store);
+    for _ in 0..40 {
+        append(&store, &quiet, 3, 50_000).unwrap();
+        append(&store, &busy, 10, 100_000).unwrap();
+    }
+    store.checkpoint().unwrap();
+    let segments = || store.shared().log.segments().len();
+    let before = segments();
+    // Now every segment holds back little, all at once.
+    block_on(store.trim(Trim { shard: shard(&busy) })).unwrap();
+    store.checkpoint().unwrap();
+    let after_one = segments();
+    assert!(after_one > before / 2 && after_one < before, "{before} segments, then {after_one}");
+    for _ in 0..10 {
+        store.checkpoint().unwrap();
+    }
+    assert!(segments() <= 7, "{} segments are left", segments());
+    assert_eq!(events(&store, &quiet).len(), 3_000 + 3 * 40);
 }
