@@ -160,8 +160,8 @@ impl Store for FileStore {
         if !ended.is_empty() {
             fetched = Fetched::of_jobs(shard, marks::job_marks(self.shared(), shard, ended).await?);
         }
-        // Only a commit that ends jobs may have to look into files for ends that are there already.
-        let again = !commit.jobs.is_empty();
+        // Only these may have to look into files: for ends that are there already, or for the first event of a time.
+        let again = !commit.jobs.is_empty() || commit.reset.is_some();
         let mut commit = Some(commit);
         let work = move |state: &mut FileState, now| {
             let this = if again { commit.clone() } else { commit.take() };

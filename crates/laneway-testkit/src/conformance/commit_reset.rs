@@ -94,6 +94,24 @@ pub async fn a_reset_begins_where_it_is_told(bench: &Bench) {
     }
 }
 
+/// Contract 1.18: a reset to a time begins at the first event of that time or a later one.
+pub async fn a_reset_begins_at_a_time(bench: &Bench) {
+    if !bench.clock_moves() {
+        return;
+    }
+    let place = bench.place().await;
+    let first = bench.send_one(&place, draft("a", "1")).await;
+    let early = bench.now();
+    bench.advance(Duration::from_secs(10));
+    let late = bench.now();
+    let second = bench.send_one(&place, draft("b", "2")).await;
+    let mut fence = bench.pass(place.seat, &[first, second]).await.fence;
+    for (time, floor) in [(early, EventId(0)), (late, first), (late.after(Duration::from_secs(1)), second)] {
+        fence = reset(bench, &place, fence, StartAt::Time(time), false).await;
+        assert_eq!(bench.seat_view(place.seat).await.progress.window.floor(), floor, "{time:?}");
+    }
+}
+
 /// Contract 1.7: a reset does not bring applied requests back.
 pub async fn a_reset_keeps_applied_requests(bench: &Bench) {
     let place = bench.place().await;

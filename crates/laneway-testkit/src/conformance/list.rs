@@ -216,6 +216,7 @@ macro_rules! __each_case {
                 a_reset_keeps_outbox_and_dead_letters
                 a_reset_keeps_or_clears_states
                 a_reset_begins_where_it_is_told
+                a_reset_begins_at_a_time
                 a_reset_keeps_applied_requests
                 a_replay_does_not_touch_job_ends
                 a_replay_does_not_end_a_forgotten_job_again
