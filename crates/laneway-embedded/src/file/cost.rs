@@ -6,6 +6,7 @@ use laneway_core::{Block, Draft, LaneName, LaneRecord};
 
 use super::group::Cost;
 use super::log::Space;
+use crate::machine::expiry::NUMBERED_PER_CALL;
 use crate::machine::idle::lanes_per_call;
 
 /// Head of a record, ids, times and small rows that hang on an event or lane, with its key written several times.
@@ -28,13 +29,13 @@ const EVICTED_PER_APPEND: usize = 16;
 const TRIM_ROWS: usize = 200;
 /// What one trim takes of a shard's tables: dedup ids, urgent rows, events kept aside, and six tables whose rows go with the note about
 /// them or get another one.
-const TRIM: usize = TRIM_ROWS * (EVICTED + 2 * SHORT_ROW + 6 * 3 * SHORT_ROW);
+const TRIM: usize = TRIM_ROWS * (EVICTED + 6 * 3 * SHORT_ROW) + 2 * NUMBERED_PER_CALL * SHORT_ROW;
 /// What a trim writes of where it goes on looking for idle lanes.
 const IDLE_LANES: usize = KEY_BYTES_MAX + 2_048;
 /// What a trim writes of how far ids had come, while log time is ahead of the time of day.
 const AHEAD_MARKS: usize = 1_024;
 /// What one trim takes of a seat's tables: ends other than done.
-const TRIM_SEAT: usize = TRIM_ROWS * SHORT_ROW + PER_ITEM;
+const TRIM_SEAT: usize = NUMBERED_PER_CALL * SHORT_ROW + PER_ITEM;
 /// What the row of an event or job end that is kept aside takes beside it, with the note when it may go.
 pub(super) const KEPT_ROW: usize = PER_ITEM;
 /// What one promotion writes at most: one draft of the largest size, or several that are small together.

@@ -10,6 +10,9 @@ use super::state::{Archive, Found, PlainPage, Reach, from_files, in_memory};
 use super::store::Shared;
 use crate::machine::{self, View};
 
+/// Rows of events that are read at first for a page, which may be full with a few large ones; then twice as many.
+const KEPT_AT_FIRST: usize = 16;
+
 /// What one look at the state says about a page.
 struct Plan {
     head: EventId,
@@ -102,7 +105,7 @@ async fn read_planned(shared: &Shared, read: &Read, plan: &Plan) -> Result<Vec<E
         return collect(shared, read, plan.first, plan.head).await;
     }
     let mut page = PageEvents::new(read);
-    kept(shared, read, plan.first).await?.into_iter().for_each(|event| page.push(event));
+    kept(shared, read, plan).await?.into_iter().for_each(|event| page.push(event));
     if !page.is_full() && plan.kept < plan.head {
         let in_log = collect(shared, read, plan.kept.next(), plan.head).await?;
         in_log.into_iter().for_each(|event| page.push(event));
@@ -124,18 +127,24 @@ fn plan(shared: &Shared, read: &Read) -> Result<Plan> {
     Ok(Plan { head, mode, first: first.max(info.trimmed.next()), kept })
 }
 
-/// Reads those events that a page asks for and that are kept aside.
-async fn kept(shared: &Shared, read: &Read, first: EventId) -> Result<Vec<Event>> {
+/// Reads those events that a page asks for and that are kept aside. Rows behind the plan's last one may be there already
+/// while their segment is being emptied; their events are still read from the log.
+async fn kept(shared: &Shared, read: &Read, plan: &Plan) -> Result<Vec<Event>> {
+    let Plan { first, kept: through, .. } = *plan;
     let look = |state: &super::state::Seen<'_>, _| {
         let mut page = PageEvents::new(read);
         match &read.from {
             ReadFrom::After(_) => {
-                for event in machine::kept::events(state, read.shard, first, page.limit)? {
-                    page.push(event);
+                let (mut next, mut count) = (first, KEPT_AT_FIRST);
+                while !page.is_full() && next <= through {
+                    let events = machine::kept::events(state, read.shard, next, count)?;
+                    let Some(last) = events.last() else { break };
+                    (next, count) = (last.id.next(), 2 * count);
+                    let events = events.into_iter().filter(|event| event.id <= through);
+                    events.for_each(|event| page.push(event));
                 }
             }
             ReadFrom::Ids(ids) => {
-                let through = state.state.kept_of(read.shard).events;
                 for id in ids.iter().filter(|id| **id >= first && **id <= through) {
                     if page.is_full() {
                         break;

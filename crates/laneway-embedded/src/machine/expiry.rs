@@ -12,6 +12,8 @@ use super::{State, Table, View};
 
 /// Most notes of a table that one call of trim looks at.
 pub(super) const ROWS_PER_CALL: usize = 200;
+/// Most rows of a table that one call of trim removes by their number. Nothing but their keys is read.
+pub(crate) const NUMBERED_PER_CALL: usize = 1_000;
 /// Most bytes of rows that one call of trim reads in a table, unless a single row is larger.
 const BYTES_PER_CALL: usize = 256 << 10;
 
@@ -106,10 +108,10 @@ pub(crate) fn time_of(table: Table, row: Bytes) -> Result<Option<Timestamp>> {
     })
 }
 
-/// The numbers at the end of keys under a prefix, up to this one: rows that go in the order of their number.
+/// The keys of rows that go in the order of the number at their end, up to this one.
 pub(super) fn numbered<S: View>(state: &S, table: Table, prefix: &[u8], through: u64) -> Result<Vec<Bytes>> {
     let mut gone = Vec::new();
-    for (key, _) in state.scan(table, prefix, None, ROWS_PER_CALL)? {
+    for key in state.first_keys(table, prefix, NUMBERED_PER_CALL)? {
         if keys::last_number(&key)? > through {
             break;
         }

@@ -243,6 +243,11 @@ pub(crate) trait View {
         limit: usize,
     ) -> Result<Vec<(Bytes, Bytes)>>;
 
+    /// The first keys that begin with `prefix`, without the table. Stores on files read no values for them.
+    fn first_keys(&self, table: Table, prefix: &[u8], limit: usize) -> Result<Vec<Bytes>> {
+        Ok(self.scan(table, prefix, None, limit)?.into_iter().map(|(key, _)| key).collect())
+    }
+
     /// How many rows begin with this prefix.
     fn count(&self, table: Table, prefix: &[u8]) -> Result<u64> {
         let (mut count, mut after) = (0, None);

@@ -160,6 +160,17 @@ impl Rows {
         Ok((found.len() as u64, last))
     }
 
+    /// The first whole keys that begin with `prefix`.
+    pub(super) fn first_keys(
+        &self,
+        prefix: &[u8],
+        limit: usize,
+        reader: &impl IndexReader,
+    ) -> Result<Vec<Bytes>> {
+        let found = self.walk(prefix, None, limit, reader, false)?;
+        Ok(found.into_iter().map(|(key, _)| key).collect())
+    }
+
     fn walk(
         &self,
         prefix: &[u8],

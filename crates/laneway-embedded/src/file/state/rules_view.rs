@@ -348,6 +348,11 @@ impl View for FileState {
     ) -> Result<Vec<(Bytes, Bytes)>> {
         self.find_rows(&Directly, table, prefix, after, limit)
     }
+
+    fn first_keys(&self, table: Table, prefix: &[u8], limit: usize) -> Result<Vec<Bytes>> {
+        let keys = self.rows.first_keys(&row_key(table, prefix), limit, &Directly)?;
+        Ok(keys.into_iter().map(|key| key.slice(1..)).collect())
+    }
 }
 
 impl Seen<'_> {

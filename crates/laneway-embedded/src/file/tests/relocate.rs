@@ -11,6 +11,8 @@ use laneway_core::{CommitId, EventId, JobDraft, JobNumber, Store, StreamInfo, St
 use super::harness::{DIR, append, append_of, events, open, shard};
 use super::marks::{end, jobs, seat_of_jobs};
 use crate::file::FileStore;
+use crate::file::cost;
+use crate::machine;
 use crate::file::disk::simulated::SimulatedDisk;
 
 /// A stream of which everything may go at once.
@@ -157,4 +159,20 @@ fn many_segments_are_emptied_with_a_checkpoint_in_between() {
     }
     assert!(segments() <= 7, "{} segments are left", segments());
     assert_eq!(events(&store, &quiet).len(), 3_000 + 3 * 40);
+}
+
+#[test]
+fn page_read_while_a_segment_is_emptied_has_every_event_once() {
+    let store = open(&SimulatedDisk::new());
+    let (quiet, _, _) = jobs(&store);
+    let all = events(&store, &quiet);
+    // The first piece of a segment is moved, and how far that goes is not yet written.
+    for (piece, through) in [(&all[..100], Some(EventId(100))), (&all[100..150], None)] {
+        let keep = |state: &mut crate::file::state::FileState, _| {
+            machine::kept::keep(state, shard(&quiet), piece, &[], through)
+        };
+        store.shared().call_blocking(cost::settling(100_000), keep).unwrap();
+    }
+    let expected: Vec<_> = all.iter().map(|event| event.id).collect();
+    assert_eq!(read(&store, &quiet, ReadFrom::After(EventId(0))), expected);
 }
