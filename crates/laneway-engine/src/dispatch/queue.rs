@@ -15,6 +15,9 @@ use laneway_core::{EventId, LaneName};
 /// Requests that may wait before the ones behind them wait too.
 const WAITING_MAX: usize = 4_096;
 
+/// Requests that are looked up together. One may carry an answer of a megabyte.
+const PAGE_LEN: usize = 16;
+
 /// What a request waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Until {
@@ -67,9 +70,23 @@ impl Requests {
         if let Some(again) = self.again.first() {
             return Some(again - 1);
         }
-        let alone = self.waiting.values().any(|until| *until == Until::Quiet);
         let after = if self.is_full() { self.seen.max(self.scanned) } else { self.seen };
-        (self.filed > after && !alone).then_some(after)
+        (self.filed > after && !self.is_alone()).then_some(after)
+    }
+
+    /// How many requests may be looked up together. Those that are looked at again are scattered among the waiting.
+    pub(super) fn page_len(&self) -> usize {
+        if self.again.is_empty() && !self.is_full() { PAGE_LEN } else { 1 }
+    }
+
+    /// Whether the request after this number may be decided now.
+    pub(super) fn may_go_on(&self, after: u64) -> bool {
+        self.seen == after && !self.is_full() && !self.is_alone()
+    }
+
+    /// Whether one waits before which no other is looked at.
+    fn is_alone(&self) -> bool {
+        self.waiting.values().any(|until| *until == Until::Quiet)
     }
 
     fn is_full(&self) -> bool {
@@ -119,6 +136,7 @@ impl Requests {
     /// A request was fetched. Answers whether it still has to have its effect.
     pub(super) fn found(&mut self, number: u64) -> bool {
         self.forget_gone(number);
+        self.asked = number;
         let waits = self.waiting.contains_key(&number);
         if number > self.seen && !waits && self.early.remove(&number) {
             self.seen = number;
@@ -232,6 +250,7 @@ mod tests {
         assert_eq!(requests.wanted(), None);
         requests.reached(EventId(100));
         assert_eq!(requests.wanted(), Some(0));
+        requests.sent();
         assert!(requests.found(1));
         requests.answered(1);
         assert_eq!((requests.wanted(), requests.applied_now()), (None, Some(3)));
@@ -250,6 +269,30 @@ mod tests {
         requests.sent();
         requests.nothing_found();
         assert_eq!((requests.wanted(), requests.applied_now()), (None, Some(2)));
+    }
+
+    #[test]
+    fn request_of_a_page_is_not_gone_when_the_next_is_decided() {
+        let mut requests = Requests::new(3, 0);
+        assert_eq!((requests.wanted(), requests.page_len()), (Some(0), PAGE_LEN));
+        requests.sent();
+        assert!(requests.found(1));
+        requests.put_off(1, Until::Lane(lane()));
+        requests.moved(&lane());
+        assert!(requests.may_go_on(1) && requests.found(2));
+        requests.answered(2);
+        assert_eq!((requests.wanted(), requests.page_len()), (Some(0), 1), "it is looked at again, alone");
+    }
+
+    #[test]
+    fn nothing_behind_a_reset_is_decided_with_its_page() {
+        let mut requests = Requests::new(3, 0);
+        requests.sent();
+        assert!(requests.found(1));
+        requests.put_off(1, Until::Quiet);
+        assert!(!requests.may_go_on(1));
+        requests.answered(1);
+        assert!(requests.may_go_on(1) && !requests.may_go_on(2), "only the next one");
     }
 
     #[test]
