@@ -76,7 +76,7 @@ impl Seat {
         if !self.requests.found(number) {
             return;
         }
-        if self.requests.is_early(wish.fetched_after) {
+        if self.requests.is_early(number, wish.fetched_after) {
             let op = &wish.row.op;
             let decide = matches!(op, RequestOp::Pause { lane: None, .. } | RequestOp::Resume { lane: None });
             self.requests.met_early(number, decide);
