@@ -26,6 +26,8 @@ pub(crate) struct DeadLanes {
     list: List,
     /// Letters of the commit on its way: a walk may miss them.
     on_its_way: Vec<(u64, EventId)>,
+    /// Commits with letters that became durable.
+    commits: u64,
 }
 
 #[derive(Debug, Default)]
@@ -101,13 +103,22 @@ impl DeadLanes {
 
     /// That commit is durable.
     pub(super) fn durable(&mut self) {
-        self.on_its_way = Vec::new();
+        if !std::mem::take(&mut self.on_its_way).is_empty() {
+            self.commits += 1;
+        }
     }
 
-    /// The store does not have this letter. It is no longer listed, unless the commit on its way brings it.
-    pub(super) fn is_gone(&mut self, lane: &LaneName, id: EventId) {
+    /// How many commits with letters were durable until now.
+    pub(super) fn commits(&self) -> u64 {
+        self.commits
+    }
+
+    /// The store did not have this letter when it was read, after so many commits. It is no longer listed, unless the
+    /// commit on its way brings it, or one that became durable since the read.
+    pub(super) fn is_gone(&mut self, lane: &LaneName, id: EventId, commits: u64) {
         let letter = (hash_of(lane), id);
         if let List::Known(known) = &mut self.list
+            && commits == self.commits
             && !self.on_its_way.contains(&letter)
         {
             known.letters.remove(&letter);
@@ -202,7 +213,7 @@ mod tests {
         walked(&mut dead, &[("a", 1), ("b", 2), ("a", 9)]);
         dead.sent(&commit(&[("a", 5)]));
         assert_eq!(ids(&mut dead, "a"), [1, 5, 9]);
-        dead.is_gone(&lane("a"), EventId(1));
+        dead.is_gone(&lane("a"), EventId(1), dead.commits());
         assert_eq!(ids(&mut dead, "a"), [5, 9]);
     }
 
@@ -222,11 +233,22 @@ mod tests {
         let mut dead = DeadLanes::default();
         walked(&mut dead, &[]);
         dead.sent(&commit(&[("a", 3)]));
-        dead.is_gone(&lane("a"), EventId(3));
+        dead.is_gone(&lane("a"), EventId(3), dead.commits());
         assert_eq!(ids(&mut dead, "a"), [3]);
         dead.durable();
-        dead.is_gone(&lane("a"), EventId(3));
+        dead.is_gone(&lane("a"), EventId(3), dead.commits());
         assert_eq!(ids(&mut dead, "a"), [] as [u64; 0]);
+    }
+
+    #[test]
+    fn letter_that_became_durable_after_the_read_stays_listed() {
+        let mut dead = DeadLanes::default();
+        walked(&mut dead, &[]);
+        dead.sent(&commit(&[("a", 3)]));
+        let read_after = dead.commits();
+        dead.durable();
+        dead.is_gone(&lane("a"), EventId(3), read_after);
+        assert_eq!(ids(&mut dead, "a"), [3]);
     }
 
     #[test]

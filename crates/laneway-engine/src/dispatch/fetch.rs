@@ -33,6 +33,9 @@ const DUE_WITHIN: Duration = Duration::from_secs(24 * 3_600);
 /// When it is looked again for lanes that are due and were not loaded.
 const DUE_AGAIN: Duration = Duration::from_millis(10);
 
+/// Of the events that requests are about, about so much is read before the requests are decided.
+const WISHES_BYTES: usize = PAGE_BYTES_MAX / 4;
+
 /// Parked lanes that run again in one commit when a halt ends.
 pub(super) const PARKED_MAX: usize = 1_000;
 
@@ -256,8 +259,31 @@ fn bytes_of(page: &Page) -> usize {
     page.entries.iter().map(|entry| if let Entry::Event(event) = entry { size_of(event) } else { 0 }).sum()
 }
 
+/// Looks up what requests are about, one after the other, until so much is read that the others had better wait.
+pub(crate) async fn look_up_wishes(
+    ground: &Ground,
+    seat: SeatId,
+    rows: Vec<RequestRow>,
+    after: u64,
+    by_lane: &Mutex<DeadLanes>,
+) -> Result<Vec<Wish>> {
+    let (mut wishes, mut bytes, mut fetched_after) = (Vec::with_capacity(rows.len()), 0, after);
+    for row in rows {
+        let number = row.number;
+        let wish = look_up_wish(ground, seat, row, fetched_after, by_lane).await?;
+        bytes += bytes_of(&wish.siding.events);
+        bytes += wish.dead.iter().map(|letter| size_of(&letter.event)).sum::<usize>();
+        wishes.push(wish);
+        if bytes >= WISHES_BYTES {
+            break;
+        }
+        fetched_after = number;
+    }
+    Ok(wishes)
+}
+
 /// Looks up what a request is about.
-pub(crate) async fn look_up_wish(
+async fn look_up_wish(
     ground: &Ground,
     seat: SeatId,
     row: RequestRow,

@@ -79,6 +79,7 @@ impl Letters<'_> {
 
     /// Visits the letters of the lane in order, at most so many in one read.
     async fn each(&self, page: usize, mut visit: impl FnMut(DeadLetter) -> Go) -> Result<()> {
+        let commits = self.by_lane.lock().commits();
         let Listed { ids, through } = self.listed().await?;
         let mut ids = &ids[..];
         while let Some(first) = ids.first() {
@@ -89,7 +90,7 @@ impl Letters<'_> {
             let rows = self.rows(EventId(first.0.saturating_sub(1)), span).await?;
             let is_there = |id: &EventId| rows.iter().any(|letter| letter.event.id == *id);
             for gone in chunk.iter().filter(|id| !is_there(id)) {
-                self.by_lane.lock().is_gone(self.lane, *gone);
+                self.by_lane.lock().is_gone(self.lane, *gone, commits);
             }
             for letter in rows.into_iter().filter(|letter| chunk.contains(&letter.event.id)) {
                 if name_of(&letter.event) == *self.lane && visit(letter) == Go::Stop {

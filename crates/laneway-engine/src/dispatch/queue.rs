@@ -2,18 +2,23 @@
 //!
 //! Requests are looked at in the order of their numbers. One that has to wait steps aside, so that the others go on; it
 //! stays filed in the store, which makes it survive a restart, and is looked at again when what it waits for has come.
-//! Only its number is in memory, and only so many of them: behind them only what concerns the whole seat is looked at, or
-//! nothing could let a paused one go on.
+//! Only its number and what it waits for are in memory, and only so many of them. Behind these, requests wait for their
+//! turn, except those that pause or resume the whole processor: otherwise nothing could let a paused one go on.
 //!
-//! Invariant: every number up to `seen` was answered or waits.
+//! Invariants: every number up to `seen` was answered or waits. No call costs more than a look into an index for each
+//! request that it answers, puts off or wakes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use laneway_core::limits::PAGE_MAX;
 use laneway_core::{EventId, LaneName};
 
-/// Requests that may wait before the ones behind them wait too.
-const WAITING_MAX: usize = 4_096;
+/// Requests that may wait before the ones behind them wait too: about 16 MiB. A bulk cancel of jobs beyond the window
+/// files one for each job.
+const WAITING_MAX: usize = 1 << 17;
+
+/// Requests that are looked up together. One may carry an answer of a megabyte.
+const PAGE_LEN: usize = 16;
 
 /// What a request waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +33,14 @@ pub(super) enum Until {
     Answer,
 }
 
+#[derive(Debug)]
+struct Waiting {
+    until: Until,
+    /// The event it is about, if that was beyond the window: it is not read before the request is decided, or it would
+    /// run while the request waits.
+    ahead: Option<EventId>,
+}
+
 /// How far the requests of a seat are.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
@@ -35,14 +48,17 @@ pub(crate) struct Requests {
     filed: u64,
     /// Highest number that was looked at.
     seen: u64,
-    waiting: BTreeMap<u64, Until>,
+    waiting: BTreeMap<u64, Waiting>,
     /// Those of the waiting that are to be looked at again.
     again: BTreeSet<u64>,
-    /// The nearest event that a request waits for.
-    nearest: Option<EventId>,
-    /// Events beyond the window that a request is about, with its number: they are not read before it is decided, or
-    /// they would run while it waits.
-    ahead: BTreeSet<(EventId, u64)>,
+    /// The waiting by the event they are about, if the window has not reached it,
+    far: BTreeSet<(EventId, u64)>,
+    /// and if it has.
+    near: BTreeSet<(EventId, u64)>,
+    /// The waiting by the lane they wait for.
+    by_lane: BTreeMap<LaneName, BTreeSet<u64>>,
+    /// The one that waits until nothing runs.
+    alone: Option<u64>,
     /// While too many wait: up to which number it was looked for those that concern the whole seat, and which were found.
     scanned: u64,
     early: BTreeSet<u64>,
@@ -67,18 +83,32 @@ impl Requests {
         if let Some(again) = self.again.first() {
             return Some(again - 1);
         }
-        let alone = self.waiting.values().any(|until| *until == Until::Quiet);
         let after = if self.is_full() { self.seen.max(self.scanned) } else { self.seen };
-        (self.filed > after && !alone).then_some(after)
+        (self.filed > after && self.alone.is_none()).then_some(after)
+    }
+
+    /// How many requests may be looked up together. Of those that are looked at again, only consecutive ones: others
+    /// that wait may lie between them.
+    pub(super) fn page_len(&self) -> usize {
+        if let Some(first) = self.again.first() {
+            return self.again.iter().zip(*first..).take(PAGE_LEN).take_while(|(a, b)| *a == b).count();
+        }
+        if self.is_full() { 1 } else { PAGE_LEN }
+    }
+
+    /// Whether the request after this number may be decided now.
+    pub(super) fn may_go_on(&self, after: u64) -> bool {
+        let is_next = self.seen == after && !self.is_full() && self.alone.is_none();
+        is_next || self.again.contains(&(after + 1))
     }
 
     fn is_full(&self) -> bool {
         self.waiting.len() >= WAITING_MAX
     }
 
-    /// Whether a request that was fetched after this number was passed others that were not looked at.
-    pub(super) fn is_early(&self, fetched_after: u64) -> bool {
-        fetched_after > self.seen
+    /// Whether it is not yet the turn of a request that was fetched after this number.
+    pub(super) fn is_early(&self, number: u64, fetched_after: u64) -> bool {
+        number > self.seen && (fetched_after > self.seen || self.is_full())
     }
 
     /// A request was met before its turn: it is decided now, or met again in its turn.
@@ -110,7 +140,6 @@ impl Requests {
     fn forget_gone(&mut self, number: u64) -> bool {
         let gone: Vec<u64> = self.again.range(self.asked.saturating_add(1)..number).copied().collect();
         for number in &gone {
-            self.again.remove(number);
             self.forget(*number);
         }
         !gone.is_empty()
@@ -119,12 +148,15 @@ impl Requests {
     /// A request was fetched. Answers whether it still has to have its effect.
     pub(super) fn found(&mut self, number: u64) -> bool {
         self.forget_gone(number);
-        let waits = self.waiting.contains_key(&number);
-        if number > self.seen && !waits && self.early.remove(&number) {
+        self.asked = number;
+        if self.again.contains(&number) {
+            return true;
+        }
+        if self.early.remove(&number) {
             self.seen = number;
             return false;
         }
-        number > self.seen || waits
+        number > self.seen || self.waiting.contains_key(&number)
     }
 
     fn see(&mut self, number: u64) {
@@ -136,68 +168,76 @@ impl Requests {
     /// It had its effect.
     pub(super) fn answered(&mut self, number: u64) {
         self.see(number);
-        self.again.remove(&number);
         self.forget(number);
     }
 
     /// It has to wait.
     pub(super) fn put_off(&mut self, number: u64, until: Until) {
         self.see(number);
-        self.again.remove(&number);
-        if let Until::Window(id) = until {
-            self.nearest = Some(self.nearest.map_or(id, |nearest| nearest.min(id)));
-            self.ahead.insert((id, number));
+        let before = self.forget(number);
+        let (ahead, side) = match &until {
+            Until::Window(id) => (Some(*id), &mut self.far),
+            _ => (before, &mut self.near),
+        };
+        side.extend(ahead.map(|id| (id, number)));
+        match &until {
+            Until::Lane(lane) => {
+                self.by_lane.entry(lane.clone()).or_default().insert(number);
+            }
+            Until::Quiet => self.alone = Some(number),
+            Until::Window(_) | Until::Answer => {}
         }
-        self.waiting.insert(number, until);
+        self.waiting.insert(number, Waiting { until, ahead });
     }
 
-    fn forget(&mut self, number: u64) {
-        self.ahead.retain(|(_, waiting)| *waiting != number);
-        if let Some(Until::Window(_)) = self.waiting.remove(&number) {
-            self.find_nearest();
+    /// Takes a request out of the waiting. Answers the event that is not read before the request is decided.
+    fn forget(&mut self, number: u64) -> Option<EventId> {
+        self.again.remove(&number);
+        let Waiting { until, ahead } = self.waiting.remove(&number)?;
+        match until {
+            Until::Lane(lane) => {
+                let of_lane = self.by_lane.get_mut(&lane).expect("it waits for this lane");
+                of_lane.remove(&number);
+                if of_lane.is_empty() {
+                    self.by_lane.remove(&lane);
+                }
+            }
+            Until::Quiet => self.alone = None,
+            Until::Window(_) | Until::Answer => {}
         }
+        if let Some(id) = ahead {
+            self.far.remove(&(id, number));
+            self.near.remove(&(id, number));
+        }
+        ahead
     }
 
     /// The first event after this one that is not to be read yet.
     pub(super) fn not_before(&self, read_to: EventId) -> Option<EventId> {
-        self.ahead.range((read_to.next(), 0)..).next().map(|(id, _)| *id)
+        let unread = (read_to.next(), 0)..;
+        let [near, far] = [&self.near, &self.far].map(|ahead| ahead.range(unread.clone()).next());
+        near.into_iter().chain(far).map(|(id, _)| *id).min()
     }
 
     /// The window has come as far as this.
     pub(super) fn reached(&mut self, ceiling: EventId) {
-        if self.nearest.is_none_or(|nearest| nearest > ceiling) {
-            return;
+        while let Some((id, number)) = self.far.first().copied().filter(|(id, _)| *id <= ceiling) {
+            self.far.remove(&(id, number));
+            self.near.insert((id, number));
+            self.again.insert(number);
         }
-        let near = |until: &Until| matches!(until, Until::Window(id) if *id <= ceiling);
-        let near = self.waiting.iter().filter(|(_, until)| near(until)).map(|(number, _)| *number);
-        self.again.extend(near.collect::<Vec<_>>());
-        self.find_nearest();
-    }
-
-    /// The nearest event that is waited for, apart from those that are looked at again anyway.
-    fn find_nearest(&mut self) {
-        let far = self.waiting.iter().filter(|(number, _)| !self.again.contains(*number));
-        self.nearest =
-            far.filter_map(|(_, until)| if let Until::Window(id) = until { Some(*id) } else { None }).min();
     }
 
     /// Something of this lane is durable, or its run is over.
     pub(super) fn moved(&mut self, lane: &LaneName) {
-        if !self.waiting.is_empty() {
-            self.look_again(|until| matches!(until, Until::Lane(waited) if waited == lane));
+        if let Some(of_lane) = self.by_lane.get(lane) {
+            self.again.extend(of_lane);
         }
     }
 
     /// A run is over, or a commit durable.
     pub(super) fn quieter(&mut self) {
-        if !self.waiting.is_empty() {
-            self.look_again(|until| *until == Until::Quiet);
-        }
-    }
-
-    fn look_again(&mut self, chosen: impl Fn(&Until) -> bool) {
-        let chosen = self.waiting.iter().filter(|(_, until)| chosen(until)).map(|(number, _)| *number);
-        self.again.extend(chosen.collect::<Vec<_>>());
+        self.again.extend(self.alone);
     }
 
     /// Up to which number all had their effect, if the store does not know it yet. No further than one commit may say.
@@ -232,6 +272,7 @@ mod tests {
         assert_eq!(requests.wanted(), None);
         requests.reached(EventId(100));
         assert_eq!(requests.wanted(), Some(0));
+        requests.sent();
         assert!(requests.found(1));
         requests.answered(1);
         assert_eq!((requests.wanted(), requests.applied_now()), (None, Some(3)));
@@ -250,6 +291,30 @@ mod tests {
         requests.sent();
         requests.nothing_found();
         assert_eq!((requests.wanted(), requests.applied_now()), (None, Some(2)));
+    }
+
+    #[test]
+    fn request_of_a_page_is_not_gone_when_the_next_is_decided() {
+        let mut requests = Requests::new(3, 0);
+        assert_eq!((requests.wanted(), requests.page_len()), (Some(0), PAGE_LEN));
+        requests.sent();
+        assert!(requests.found(1));
+        requests.put_off(1, Until::Lane(lane()));
+        requests.moved(&lane());
+        assert!(requests.may_go_on(1) && requests.found(2));
+        requests.answered(2);
+        assert_eq!((requests.wanted(), requests.page_len()), (Some(0), 1), "it is looked at again, alone");
+    }
+
+    #[test]
+    fn nothing_behind_a_reset_is_decided_with_its_page() {
+        let mut requests = Requests::new(3, 0);
+        requests.sent();
+        assert!(requests.found(1));
+        requests.put_off(1, Until::Quiet);
+        assert!(!requests.may_go_on(1));
+        requests.answered(1);
+        assert!(requests.may_go_on(1) && !requests.may_go_on(2), "only the next one");
     }
 
     #[test]
@@ -302,9 +367,13 @@ mod tests {
             assert_eq!(requests.wanted(), Some(number - 1));
             requests.put_off(number, Until::Window(EventId(1_000)));
         }
-        assert!(requests.wanted().is_some_and(|after| !requests.is_early(after)), "the next is only met");
+        let full = WAITING_MAX as u64;
+        assert_eq!(requests.wanted(), Some(full));
+        assert!(requests.is_early(full + 1, full), "the next is only met");
+        assert!(!requests.is_early(1, 0), "one that waits is decided when its time has come");
         requests.answered(1);
-        assert_eq!(requests.wanted(), Some(WAITING_MAX as u64));
+        assert_eq!(requests.wanted(), Some(full));
+        assert!(!requests.is_early(full + 1, full));
     }
 
     #[test]
@@ -312,10 +381,10 @@ mod tests {
         let full = WAITING_MAX as u64;
         let mut requests = Requests::new(full + 3, 0);
         (1..=full).for_each(|number| requests.put_off(number, Until::Window(EventId(1_000))));
-        assert!(requests.found(full + 1));
+        assert!(requests.found(full + 1) && requests.is_early(full + 1, full));
         requests.met_early(full + 1, false);
         assert_eq!(requests.wanted(), Some(full + 1));
-        assert!(requests.is_early(full + 1) && requests.found(full + 2));
+        assert!(requests.found(full + 2) && requests.is_early(full + 2, full + 1));
         requests.met_early(full + 2, true);
         requests.answered(full + 2);
         assert_eq!(requests.applied_now(), None, "the first still waits");
@@ -326,6 +395,65 @@ mod tests {
         assert_eq!(requests.wanted(), Some(full + 1));
         assert!(!requests.found(full + 2), "it was answered before its turn");
         assert_eq!(requests.wanted(), Some(full + 2));
+    }
+
+    #[test]
+    fn one_that_was_decided_before_its_turn_and_waits_is_passed_in_its_turn() {
+        let full = WAITING_MAX as u64;
+        let mut requests = Requests::new(full + 1, 0);
+        (1..=full).for_each(|number| requests.put_off(number, Until::Window(EventId(1_000))));
+        requests.met_early(full + 1, true);
+        requests.put_off(full + 1, Until::Lane(lane()));
+        (1..=full).for_each(|number| requests.answered(number));
+        assert_eq!(requests.wanted(), Some(full));
+        requests.sent();
+        assert!(!requests.found(full + 1));
+        assert_eq!((requests.wanted(), requests.applied_now()), (None, Some(PAGE_MAX as u64)));
+        requests.moved(&lane());
+        assert_eq!(requests.wanted(), Some(full));
+        requests.sent();
+        assert!(requests.found(full + 1));
+    }
+
+    /// Looking at all that wait for each of them would take minutes.
+    #[test]
+    fn jobs_cancelled_in_bulk_beyond_the_window_cost_one_look_each() {
+        let count = WAITING_MAX as u64;
+        let mut requests = Requests::new(count, 0);
+        for number in 1..=count {
+            assert_eq!(requests.wanted(), Some(number - 1));
+            requests.put_off(number, Until::Window(EventId(1_000_000 - number)));
+        }
+        for number in (1..=count).rev() {
+            let id = EventId(1_000_000 - number);
+            assert_eq!(requests.not_before(EventId(0)), Some(id));
+            requests.reached(id);
+            requests.quieter();
+            assert_eq!(requests.wanted(), Some(number - 1));
+            requests.put_off(number, Until::Lane(LaneName::Event(id)));
+            assert_eq!(requests.wanted(), None);
+            requests.moved(&LaneName::Event(id));
+            assert_eq!(requests.wanted(), Some(number - 1));
+            requests.answered(number);
+        }
+        assert_eq!(requests.not_before(EventId(0)), None);
+    }
+
+    #[test]
+    fn those_looked_at_again_are_looked_up_together_if_nothing_lies_between_them() {
+        let mut requests = Requests::new(6, 0);
+        for (number, id) in [(1, 10), (2, 10), (3, 99), (4, 10), (5, 10), (6, 10)] {
+            requests.put_off(number, Until::Window(EventId(id)));
+        }
+        requests.reached(EventId(10));
+        assert_eq!((requests.wanted(), requests.page_len()), (Some(0), 2));
+        requests.sent();
+        assert!(requests.found(1));
+        requests.answered(1);
+        assert!(requests.may_go_on(1) && requests.found(2));
+        requests.answered(2);
+        assert!(!requests.may_go_on(2), "the third waits");
+        assert_eq!((requests.wanted(), requests.page_len()), (Some(3), 3));
     }
 
     #[test]

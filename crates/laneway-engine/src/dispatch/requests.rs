@@ -38,12 +38,15 @@ pub(super) fn refused(why: Refused) -> Verdict {
 }
 
 impl Seat {
-    /// The number after which the next request is to be fetched.
-    pub(crate) fn wants_request(&self) -> Option<u64> {
-        if self.gathering.is_enough() { None } else { self.requests.wanted() }
+    /// The number after which the next requests are to be fetched, and how many.
+    pub(crate) fn wants_requests(&self) -> Option<(u64, usize)> {
+        if self.gathering.is_enough() {
+            return None;
+        }
+        self.requests.wanted().map(|after| (after, self.requests.page_len()))
     }
 
-    /// The look-up of a request is on its way: records that change from now on are newer, and so are those whose change
+    /// The look-up of requests is on its way: records that change from now on are newer, and so are those whose change
     /// is not durable yet.
     pub(crate) fn wish_sent(&mut self) {
         let mut changed = std::mem::take(&mut self.changed_since_wish);
@@ -52,9 +55,19 @@ impl Seat {
         self.requests.sent();
     }
 
-    /// There was no request after all.
-    pub(crate) fn no_request(&mut self) {
-        self.requests.nothing_found();
+    /// Decides requests that were looked up together, as far as the next commit has room for their effects. The rest is
+    /// looked up again.
+    pub(crate) fn grant_all(&mut self, env: &Env, wishes: Vec<Wish>, now: Now) {
+        if wishes.is_empty() {
+            return self.requests.nothing_found();
+        }
+        for (place, wish) in wishes.into_iter().enumerate() {
+            let may_go_on = || !self.gathering.is_enough() && self.requests.may_go_on(wish.fetched_after);
+            if place > 0 && !may_go_on() {
+                return;
+            }
+            self.grant(env, wish, now);
+        }
     }
 
     /// Decides a request.
@@ -63,7 +76,7 @@ impl Seat {
         if !self.requests.found(number) {
             return;
         }
-        if self.requests.is_early(wish.fetched_after) {
+        if self.requests.is_early(number, wish.fetched_after) {
             let op = &wish.row.op;
             let decide = matches!(op, RequestOp::Pause { lane: None, .. } | RequestOp::Resume { lane: None });
             self.requests.met_early(number, decide);
@@ -98,7 +111,7 @@ impl Seat {
         }
     }
 
-    /// Whether a lane has changed since the request under way was looked up, or is just changing.
+    /// Whether a lane has changed since the requests under way were looked up, or is just changing.
     fn is_newer_than_wish(&self, lane: &LaneName) -> bool {
         self.is_changing(lane) || self.changed_since_wish.contains(lane)
     }

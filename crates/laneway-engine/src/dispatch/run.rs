@@ -110,7 +110,7 @@ struct Loop {
     loading_named: Vec<LaneName>,
     /// The last load was by name.
     loaded_by_name: bool,
-    wishing: Option<BoxFuture<'static, Result<Option<Wish>>>>,
+    wishing: Option<BoxFuture<'static, Result<Vec<Wish>>>>,
     urging: Option<BoxFuture<'static, Result<Found>>>,
     forwarding: Option<BoxFuture<'static, Result<Forwarded>>>,
     /// Forwarding failed: not before then, and how long it waits the next time. Reading does not wait with it.
@@ -377,7 +377,7 @@ impl Loop {
             page = answer(&mut self.reading) => self.on_page(page)?,
             views = answer(&mut self.looking_up) => self.on_views(views),
             loaded = answer(&mut self.loading) => self.on_loaded(loaded),
-            wish = answer(&mut self.wishing) => self.on_wish(wish),
+            wishes = answer(&mut self.wishing) => self.on_wishes(wishes),
             found = answer(&mut self.urging) => self.on_urgent(found),
             forwarded = answer(&mut self.forwarding) => self.on_forwarded(forwarded)?,
             promoted = answer(&mut self.promoting) => self.on_promoted(promoted),
@@ -526,10 +526,9 @@ impl Loop {
         }
     }
 
-    fn on_wish(&mut self, wish: Result<Option<Wish>>) {
-        match wish {
-            Ok(Some(wish)) => self.seat.grant(&self.ground.env, wish, self.ground.env.now()),
-            Ok(None) => self.seat.no_request(),
+    fn on_wishes(&mut self, wishes: Result<Vec<Wish>>) {
+        match wishes {
+            Ok(wishes) => self.seat.grant_all(&self.ground.env, wishes, self.ground.env.now()),
             Err(error) => self.try_again(&error),
         }
     }

@@ -27,6 +27,8 @@ pub(super) type Carrying = BoxFuture<'static, Option<Place>>;
 const GOES_ON: Duration = Duration::from_micros(200);
 /// A run that comes to its end, or to its first wait, within this time is brisk.
 const BRISK: Duration = Duration::from_micros(20);
+/// A run that keeps its thread for longer than this computes: few interruptions by the system last that long.
+const COMPUTES: Duration = Duration::from_millis(2);
 /// A run that is over within this time is brief.
 const BRIEF: Duration = Duration::from_millis(1);
 
@@ -130,7 +132,13 @@ impl Workers {
             }
         };
         let now = self.env.steady();
-        self.brisk.note(now.since(began) <= BRISK);
+        let took = now.since(began);
+        if took > COMPUTES {
+            // Another one like it would keep the thread of a seat, and with it the seat's commits.
+            self.brisk.end();
+        } else {
+            self.brisk.note(took <= BRISK);
+        }
         (place, now)
     }
 
@@ -162,6 +170,11 @@ impl Habit {
         }
     }
 
+    /// The next runs are expected to lack the property.
+    fn end(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
     fn holds(&self) -> bool {
         self.0.load(Ordering::Relaxed) >= Self::ENOUGH
     }
@@ -169,6 +182,8 @@ impl Habit {
 
 #[cfg(test)]
 mod tests {
+    use laneway_core::{Clock, ManualClock};
+
     use super::*;
 
     #[test]
@@ -183,5 +198,55 @@ mod tests {
         }
         (0..100).for_each(|run| habit.note(run % 10 != 0));
         assert!(!habit.holds(), "one in ten");
+    }
+
+    /// A seat that starts runs, on a clock that only its runs move.
+    struct Starter {
+        clock: ManualClock,
+        workers: Arc<Workers>,
+        over: Arc<AtomicU32>,
+    }
+
+    impl Starter {
+        /// One whose runs have been brisk for long.
+        fn brisk() -> Self {
+            let clock = ManualClock::default();
+            let workers = Workers::new(Env::seeded(Arc::new(clock.clone()), 7));
+            (0..Habit::MOST).for_each(|_| workers.brisk.note(true));
+            Self { clock, workers, over: Arc::default() }
+        }
+
+        /// Starts runs that compute for so long. Answers how many were over when it went on.
+        fn start(&self, runs: &[Duration]) -> u32 {
+            let before = self.over.load(Ordering::Relaxed);
+            let run = |took: &Duration| -> Carrying {
+                let (clock, over, took) = (self.clock.clone(), Arc::clone(&self.over), *took);
+                Box::pin(async move {
+                    clock.advance(took);
+                    over.fetch_add(1, Ordering::Relaxed);
+                    None
+                })
+            };
+            let until = Workers::until(self.clock.steady());
+            let free = self.workers.carry_out(runs.iter().map(run).collect(), until);
+            assert_eq!(free.len(), 0, "they have no places");
+            self.over.load(Ordering::Relaxed) - before
+        }
+    }
+
+    #[tokio::test]
+    async fn run_that_computes_ends_the_habit_and_those_behind_it_go_to_workers() {
+        let starter = Starter::brisk();
+        let [brisk, computes] = [Duration::ZERO, COMPUTES + Duration::from_micros(1)];
+        assert_eq!(starter.start(&[brisk, computes, brisk, brisk]), 2, "the rest does not wait for the seat");
+        assert_eq!(starter.start(&[brisk, brisk]), 0, "the next one may compute too");
+    }
+
+    #[tokio::test]
+    async fn interrupted_run_does_not_end_the_habit() {
+        let starter = Starter::brisk();
+        let [brisk, interrupted] = [Duration::ZERO, COMPUTES];
+        assert_eq!(starter.start(&[interrupted, brisk]), 1, "the seat has had its time");
+        assert_eq!(starter.start(&[brisk, brisk]), 2);
     }
 }

@@ -106,6 +106,13 @@ enum Work {
     Desk(Arc<Desk>),
 }
 
+/// What the store says of a processor that is about to start.
+struct Prepared {
+    info: Arc<StreamInfo>,
+    processor: ProcessorId,
+    reports_to: Option<StreamId>,
+}
+
 /// A name that nobody else can start or stop meanwhile.
 struct Reserved {
     running: Running,
@@ -254,7 +261,12 @@ impl Engine {
         work: Work,
     ) -> Result<(), DefineError> {
         let engine = self.clone();
-        self.env.finish(async move { engine.start(reserved, &registration, work).await }).await
+        let starting = async move {
+            let prepared = engine.prepare(&registration).await?;
+            engine.start(reserved, &registration, work, prepared);
+            Ok(())
+        };
+        self.env.finish(starting).await
     }
 
     /// The desk where remote workers claim the events of a processor that runs here.
@@ -272,35 +284,50 @@ impl Engine {
     /// A processor at a desk gets a new desk, see [`desk`](Self::desk); claims that are open after `within` are lost.
     /// Where the processor began (`start`) is history and stays as it was.
     ///
-    /// Settings that cannot be stored change nothing: the processor runs on. Carried to its end if the caller drops it.
+    /// A change that fails leaves the processor running as it was. Carried to its end if the caller drops it.
     pub async fn change_processor(
         &self,
         registration: Registration,
         within: Duration,
     ) -> Result<(), DefineError> {
         let engine = self.clone();
-        self.env.finish(async move { engine.change_processor_now(registration, within).await }).await
+        self.env.finish(async move { engine.change_now(registration, None, within).await }).await
     }
 
-    async fn change_processor_now(
+    /// [`change_processor`](Self::change_processor), and from then on another handler has the runs. It gets none before
+    /// those of the old one have ended.
+    pub async fn change_handler(
         &self,
         registration: Registration,
+        handler: Arc<dyn Handler>,
         within: Duration,
     ) -> Result<(), DefineError> {
-        registration.settings.check().map_err(DefineError::Settings)?;
+        let engine = self.clone();
+        self.env.finish(async move { engine.change_now(registration, Some(handler), within).await }).await
+    }
+
+    async fn change_now(
+        &self,
+        registration: Registration,
+        handler: Option<Arc<dyn Handler>>,
+        within: Duration,
+    ) -> Result<(), DefineError> {
         let name = registration.name.clone();
         let not_running = || DefineError::NotRunning(name.clone());
         if !self.running.names().contains(&name) {
             return Err(not_running());
         }
-        self.write(&registration).await?;
+        // From the moment it is drained nothing may fail, or it would stand still and nobody would start it again.
+        let prepared = self.prepare(&registration).await?;
         let (reserved, processing) = self.running.take(&name).ok_or_else(not_running)?;
-        let work = match &processing.work {
-            Work::Handler(handler) => Work::Handler(Arc::clone(handler)),
-            Work::Desk(_) => Work::Desk(self.new_desk(&registration.settings)),
+        let work = match (handler, &processing.work) {
+            (Some(handler), _) => Work::Handler(handler),
+            (None, Work::Handler(handler)) => Work::Handler(Arc::clone(handler)),
+            (None, Work::Desk(_)) => Work::Desk(self.new_desk(&registration.settings)),
         };
         self.end(vec![processing], within).await;
-        self.start(reserved, &registration, work).await
+        self.start(reserved, &registration, work, prepared);
+        Ok(())
     }
 
     /// Takes over what other nodes were told to change about processors that run here: each is drained, and goes on with what is
@@ -494,13 +521,17 @@ impl Engine {
         }
     }
 
-    async fn start(
-        &self,
-        reserved: Reserved,
-        registration: &Registration,
-        work: Work,
-    ) -> Result<(), DefineError> {
+    /// Does everything of a start that can fail. What is stored comes last: a caller that tries again after a failure
+    /// finds it as it was.
+    async fn prepare(&self, registration: &Registration) -> Result<Prepared, DefineError> {
+        let stream = self.catalogue.stream(&registration.stream).await?;
+        let reports_to = self.reports_of(stream.id).await?;
         let (info, processor) = self.write(registration).await?;
+        Ok(Prepared { info, processor, reports_to })
+    }
+
+    fn start(&self, reserved: Reserved, registration: &Registration, work: Work, prepared: Prepared) {
+        let Prepared { info, processor, reports_to } = prepared;
         let stored = registration.encode();
         let Registration { name, stream, settings, .. } = registration;
         let (handler, places) = match &work {
@@ -542,11 +573,7 @@ impl Engine {
         };
         // In a cluster the plan says which seats are ours.
         let at_first = if self.membership.is_some() { Order::Rest } else { Order::Run };
-        let names = Names {
-            stream: Arc::clone(&stream),
-            processor: Arc::clone(&name),
-            reports_to: self.reports_of(info.id).await?,
-        };
+        let names = Names { stream: Arc::clone(&stream), processor: Arc::clone(&name), reports_to };
         let settings = Arc::new(settings.clone());
         let (orders, seats) = (0..info.settings.partitions)
             .map(|partition| {
@@ -559,7 +586,6 @@ impl Engine {
         self.nearby.runs(processor, places_here);
         reserved.runs(Processing { id: processor, orders, seats, work, stored });
         self.tell_others();
-        Ok(())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Processors come, change and go one by one: what is stored of them, and that nothing is lost on the way.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -9,7 +11,6 @@ use laneway_core::{
 };
 use laneway_engine::handler::{ClaimWish, LaneAnswer, Run};
 use laneway_engine::{DefineError, ProcessorSettings, Registration};
-use std::sync::Arc;
 
 use crate::faulty::Faulty;
 use crate::world::{SOON, World};
@@ -167,6 +168,55 @@ async fn change_that_cannot_be_stored_leaves_the_processor_running() {
     assert!(matches!(refused, Err(DefineError::Catalogue(_))), "{refused:?}");
     world.send(&[("ann", "after")]).await;
     assert_eq!(world.nexts(1).await, ["after"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn change_that_the_store_does_not_answer_leaves_the_processor_running() {
+    let inner = World::new(Mode::Queue).await;
+    let store = Faulty::new(inner.store.clone());
+    let mut world = World::through(store.clone(), inner.store.clone(), inner.env.clone());
+    world.process(ProcessorSettings::default()).await;
+    let nobody = |_: Run| async { Vec::<LaneAnswer>::new() };
+    store.unlisted.store(true, Ordering::Relaxed);
+    for change in [
+        world.engine.change_processor(registration(3), SOON).boxed(),
+        world.engine.change_handler(registration(3), Arc::new(nobody), SOON).boxed(),
+    ] {
+        let failed = change.await;
+        assert!(matches!(failed, Err(DefineError::Catalogue(_))), "{failed:?}");
+    }
+    world.send(&[("ann", "before")]).await;
+    assert_eq!(world.nexts(1).await, ["before"], "the old handler goes on");
+    store.unlisted.store(false, Ordering::Relaxed);
+    let concurrency = async |world: &World| {
+        let view = world.engine.processors().await.expect("listed").remove(0);
+        view.stored.expect("readable").settings.concurrency
+    };
+    assert_ne!(concurrency(&world).await, 3, "nothing was changed");
+    world.engine.change_processor(registration(3), SOON).await.expect("it is tried again");
+    assert_eq!(concurrency(&world).await, 3);
+    world.send(&[("ann", "after")]).await;
+    assert_eq!(world.nexts(1).await, ["after"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_handler_has_the_runs_after_those_of_the_old_one() {
+    let mut world = World::new(Mode::Queue).await;
+    world.process(ProcessorSettings::default()).await;
+    world.send(&[("ann", "slow")]).await;
+    assert_eq!(world.nexts(1).await, ["slow"]);
+    let (sender, mut others) = tokio::sync::mpsc::unbounded_channel();
+    let other = move |run: Run| {
+        sender.send(run.lanes[0].events[0].data.clone()).expect("the test listens");
+        async move { run.lanes.iter().map(LaneAnswer::all_done).collect::<Vec<_>>() }
+    };
+    world.engine.change_handler(registration(3), Arc::new(other), 2 * SOON).await.expect("it runs");
+    world.send(&[("ann", "after")]).await;
+    assert_eq!(
+        others.recv().await.as_deref(),
+        Some(&b"after"[..]),
+        "the slow one was done, and is not repeated"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -79,6 +79,33 @@ async fn cancel_beyond_the_window_waits_alone_and_over_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn thousands_of_cancels_beyond_the_window_hold_up_no_skip() {
+    let world = World::with_partitions(Mode::Queue, 1).await;
+    world.process(ProcessorSettings::default()).await;
+    let parked = world.submit("ann", "broken").await;
+    assert_eq!(world.settled(parked).await.status(), Status::Parked);
+    let operator = world.engine.operator();
+    let paused = operator.pause("charge", "anna").await.expect("it exists");
+    assert!(operator.wait(&paused, SOON).await.expect("the store answers"));
+    send_many(&world, FAR).await;
+    let mut far = Vec::new();
+    for job in 0..5_000 {
+        far.push(world.submit(&format!("far {job}"), "ok").await);
+    }
+    for job in far.iter().rev() {
+        world.engine.jobs().cancel(*job, world.env.token()).await.expect("it waits");
+    }
+    let skip = operator.skip("charge", &key("ann"), event_of(parked)).await.expect("it exists");
+    assert_eq!(answer(&world, skip).await, Answer::Applied);
+    assert_eq!(world.status(far[0]).await, Status::Waiting);
+    let resumed = operator.resume("charge").await.expect("it exists");
+    assert!(operator.wait(&resumed, SOON).await.expect("the store answers"));
+    for job in far {
+        assert_eq!(world.settled(job).await.status(), Status::Ended(Terminal::Cancelled));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn cancel_of_a_run_that_does_not_stop_holds_up_no_other_request() {
     let mut world = World::with_partitions(Mode::Queue, 1).await;
     world.process(ProcessorSettings::default()).await;

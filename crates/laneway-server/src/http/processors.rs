@@ -145,11 +145,7 @@ async fn change(node: &Node, there: &ProcessorView, registration: Registration, 
     }
     match work {
         Work::Pull => node.engine().change_processor(registration, DRAIN).await?,
-        // What runs at the old endpoint ends first.
-        Work::Endpoint(_) => {
-            node.engine().stop_processor(name, DRAIN).await?;
-            offer(node, registration, work).await?;
-        }
+        Work::Endpoint(web) => node.engine().change_handler(registration, web, DRAIN).await?,
     }
     Ok(())
 }

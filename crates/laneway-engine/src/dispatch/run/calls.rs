@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use laneway_core::limits::PAGE_BYTES_MAX;
-use laneway_core::store::{LaneSelect, Lanes, Promote, Query, Read, ReadFrom, RequestRow, Rows};
+use laneway_core::store::{LaneSelect, Lanes, Promote, Query, Read, ReadFrom, Rows};
 use laneway_core::{LaneName, StoreError};
 
 use super::Loop;
 use crate::cluster::Standing;
 use crate::commit::send;
-use crate::dispatch::fetch::{load_due, load_named, look_up_wish, plain};
+use crate::dispatch::fetch::{load_due, load_named, look_up_wishes, plain};
 use crate::dispatch::intake::Views;
 use crate::dispatch::loading::SIDING_CHUNK;
 use crate::dispatch::own::progress_of;
@@ -136,19 +136,17 @@ impl Loop {
         if self.wishing.is_some() {
             return;
         }
-        let Some(after) = self.seat.wants_request() else { return };
+        let Some((after, limit)) = self.seat.wants_requests() else { return };
         self.seat.wish_sent();
         let (ground, id) = (Arc::clone(&self.ground), self.seat.id());
         let by_lane = self.seat.dead_lanes();
         self.wishing = Some(
             async move {
-                let rows = ground.store.query(Query::Requests(id, after, 1)).await?;
-                let row: Option<RequestRow> =
-                    if let Rows::Requests(rows) = rows { rows.into_iter().next() } else { None };
-                match row {
-                    Some(row) => look_up_wish(&ground, id, row, after, &by_lane).await.map(Some),
-                    None => Ok(None),
-                }
+                let Rows::Requests(rows) = ground.store.query(Query::Requests(id, after, limit)).await?
+                else {
+                    return Ok(Vec::new());
+                };
+                look_up_wishes(&ground, id, rows, after, &by_lane).await
             }
             .boxed(),
         );
