@@ -226,8 +226,14 @@ impl<'a, F> Turn<'a, F> {
             return Attempt::Unchanged(answer);
         }
         state.open_group(now);
-        shared.pipeline.opened(cost.synced);
-        Attempt::Applied { answer, done: state.open_done(), group: state.groups }
+        let is_new = shared.pipeline.opened(cost.synced);
+        let applied = Attempt::Applied { answer, done: state.open_done(), group: state.groups };
+        drop(state);
+        if is_new {
+            // The write thread takes the lock first of all: woken before, it would only wait for this thread.
+            shared.pipeline.wake_writer();
+        }
+        applied
     }
 
     /// The groups that are durable, if more must be before this call may be applied.

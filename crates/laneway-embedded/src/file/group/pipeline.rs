@@ -57,15 +57,16 @@ impl Pipeline {
         }
     }
 
-    /// A call joined the open group.
-    pub(super) fn opened(&self, synced: bool) {
+    /// A call joined the open group. Answers whether it is the first: then the write thread is to be woken.
+    pub(super) fn opened(&self, synced: bool) -> bool {
         let mut inner = self.inner.lock();
         inner.synced |= synced;
-        if !inner.open {
-            inner.open = true;
-            drop(inner);
-            self.changed.notify_all();
-        }
+        !std::mem::replace(&mut inner.open, true)
+    }
+
+    /// Wakes the write thread for a group that was opened.
+    pub(super) fn wake_writer(&self) {
+        self.changed.notify_all();
     }
 
     /// Waits for an open group; false when there will be none.
@@ -174,7 +175,8 @@ mod tests {
             let writer = scope.spawn(|| pipeline.wait_for_group());
             pipeline.close("enough");
             assert_eq!(pipeline.enter().err().as_deref(), Some("enough"));
-            pipeline.opened(false);
+            assert!(pipeline.opened(false));
+            pipeline.wake_writer();
             drop(entered);
             assert!(writer.join().unwrap(), "the write thread left before the group came");
         });

@@ -12,8 +12,8 @@ use super::harness::{DIR, append, append_of, events, open, shard};
 use super::marks::{end, jobs, seat_of_jobs};
 use crate::file::FileStore;
 use crate::file::cost;
-use crate::machine;
 use crate::file::disk::simulated::SimulatedDisk;
+use crate::machine;
 
 /// A stream of which everything may go at once.
 fn busy(store: &FileStore) -> StreamInfo {
