@@ -21,7 +21,7 @@ use laneway_core::{
 ///
 /// # Errors
 /// Returns the first failure.
-pub(super) fn look_at_all<I, T>(
+pub(crate) fn look_at_all<I, T>(
     items: impl IntoIterator<Item = I>,
     mut look: impl FnMut(I) -> Result<T>,
 ) -> Result<Vec<T>> {

@@ -11,4 +11,5 @@ mod marks;
 mod panic;
 mod reading;
 mod relocate;
+mod rounds;
 mod unchanged;

@@ -1,0 +1,123 @@
+//! Rules that need much from files ask for all of it at once: a call is applied again a few times, not once for each thing.
+
+use futures::executor::block_on;
+use laneway_core::store::{Commit, Define, Jobs, Read, ReadFrom, Reset, Trim};
+use laneway_core::{
+    Bytes, CommitId, EventId, Fence, JobNumber, Partition, Result, Seat, StartAt, Store, StreamInfo,
+    StreamSettings, Timestamp,
+};
+
+use super::harness::{append, append_of, open, shard, stream};
+use super::marks::{end, jobs};
+use crate::file::FileStore;
+use crate::file::disk::simulated::SimulatedDisk;
+use crate::file::group::Cost;
+use crate::file::log::Space;
+use crate::file::read::kept_by_id;
+use crate::file::state::{Fetched, FileState};
+use crate::machine::{self, Now};
+
+/// Applies a rule. Answers how often it was applied, too.
+fn apply<T>(store: &FileStore, mut rule: impl FnMut(&mut FileState, Now) -> Result<T>) -> (T, usize) {
+    let (mut rounds, cost) = (0, Cost { space: Space::Reserve, bytes: 1 << 20, first: false, synced: false });
+    let counted = |state: &mut FileState, now| {
+        rounds += 1;
+        rule(state, now)
+    };
+    let answer = block_on(store.shared().call_with(cost, Fetched::default(), counted)).unwrap();
+    (answer, rounds)
+}
+
+/// Writes so much that what was written before is in sealed segments, and in no cache.
+fn seal(store: &FileStore, stream: &StreamInfo) {
+    (0..3).for_each(|_| drop(append(store, stream, 10, 100_000).unwrap()));
+    store.checkpoint().unwrap();
+}
+
+/// A seat that has passed and ended all jobs that `ends` answers, and was reset to its first event.
+fn second_life(store: &FileStore, ends: impl Iterator<Item = u64>) -> (Seat, Fence) {
+    let (_, seat, fence) = jobs(store);
+    let mut commit = Commit::new(seat, fence, CommitId(1));
+    commit.passed = (1..=3_000).map(EventId).collect();
+    commit.jobs = ends.map(EventId).map(end).collect();
+    let fence = block_on(store.commit(commit)).unwrap().fence;
+    let mut commit = Commit::new(seat, fence, CommitId(2));
+    commit.reset = Some(Reset { start: StartAt::Beginning, clear_states: false, quiet: false });
+    (seat, block_on(store.commit(commit)).unwrap().fence)
+}
+
+/// A commit that ends a thousand jobs.
+fn thousand_ends(seat: Seat, fence: Fence) -> Commit {
+    let mut commit = Commit::new(seat, fence, CommitId(3));
+    commit.passed = (1..=1_000).map(EventId).collect();
+    commit.jobs = (1..=1_000).map(EventId).map(end).collect();
+    commit
+}
+
+#[test]
+fn commit_looks_for_all_ends_of_its_jobs_at_once() {
+    let store = open(&SimulatedDisk::new());
+    let (seat, fence) = second_life(&store, 1..=3_000);
+    seal(&store, &stream(&store, "busy"));
+    let commit = thousand_ends(seat, fence);
+    let ((_, ended), rounds) =
+        apply(&store, |state, now| machine::commit::commit(state, now, commit.clone()));
+    assert_eq!(ended, [], "all of them have ended in the first life");
+    assert!(rounds <= 3, "{rounds} rounds: one for the jobs, one for their ends, and the last");
+}
+
+#[test]
+fn trim_looks_at_all_shortened_lives_at_once() {
+    let store = open(&SimulatedDisk::new());
+    let (seat, _) = second_life(&store, 1..=3_000);
+    for id in 1..=150 {
+        let forget = Jobs::Forget { shard: seat.shard, number: JobNumber::Event(EventId(id)) };
+        block_on(store.jobs(forget)).unwrap();
+    }
+    seal(&store, &stream(&store, "busy"));
+    let trim = Trim { shard: seat.shard };
+    let (_, rounds) = apply(&store, |state, now| machine::trim::trim(state, now, trim));
+    assert!(rounds <= 2, "{rounds} rounds for 150 jobs that were forgotten");
+}
+
+#[test]
+fn processor_finds_its_start_in_all_partitions_at_once() {
+    const PARTITIONS: u32 = 16;
+    let store = open(&SimulatedDisk::new());
+    let settings = StreamSettings { partitions: PARTITIONS, ..StreamSettings::default() };
+    let define = Define::Stream { name: "wide".to_owned(), expect: None, settings };
+    let wide = block_on(store.define(define)).unwrap().stream.unwrap();
+    for partition in (0..PARTITIONS).map(Partition) {
+        let append = append_of(&store, &wide, 3, 10);
+        let shard = wide.shard(partition);
+        block_on(store.append(laneway_core::store::Append { shard, ..append })).unwrap();
+    }
+    let define = Define::Processor {
+        stream: wide.id,
+        name: "late".to_owned(),
+        start: StartAt::Time(Timestamp(0)),
+        settings: Bytes::new(),
+    };
+    let (_, rounds) = apply(&store, |state, now| machine::define::define(state, now, define.clone()));
+    assert!(rounds <= 2, "{rounds} rounds for {PARTITIONS} partitions");
+}
+
+#[test]
+fn events_that_are_kept_aside_are_read_by_their_ids_in_a_few_rounds() {
+    let store = open(&SimulatedDisk::new());
+    let (quiet, ..) = jobs(&store);
+    let busy = super::relocate::busy(&store);
+    super::relocate::churn(&store, &busy);
+    let ids: Vec<EventId> = (1..=3_000).step_by(30).map(EventId).collect();
+    assert_eq!(store.shared().state.read().kept_of(shard(&quiet)).events, EventId(3_000));
+    let from = ReadFrom::Ids(ids.clone());
+    let read =
+        Read { shard: shard(&quiet), from, limit: 10_000, bytes: 8 << 20, processor: None, states: false };
+    let rounds = std::cell::Cell::new(0);
+    let events = block_on(store.shared().observe(|state, _| {
+        rounds.set(rounds.get() + 1);
+        kept_by_id(state, &read, &ids, EventId(1))
+    }));
+    assert!(events.unwrap().iter().map(|event| event.id).eq(ids.iter().copied()));
+    assert!(rounds.get() <= 10, "{} rounds for {} events", rounds.get(), ids.len());
+}
