@@ -27,6 +27,14 @@ pub(crate) struct Since {
     pub(super) head: EventId,
 }
 
+/// What a search for the end of a job found.
+#[derive(Debug)]
+pub(super) enum EndSearch {
+    There(StoredEnd),
+    /// It is in none of the sealed segments up to this one. They never change, so this stays true.
+    AbsentThrough(u64),
+}
+
 /// Something that only a file can tell.
 #[derive(Clone, Debug)]
 pub(crate) enum Wanted {
@@ -86,8 +94,7 @@ impl PageKey {
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {
     pub(super) events: HashMap<(Shard, EventId), Option<Event>>,
-    /// Ends of jobs as of a version of the directory.
-    ends: HashMap<(Shard, EventId), (u64, Option<StoredEnd>)>,
+    pub(super) ends: HashMap<(Shard, EventId), EndSearch>,
     pub(super) end_pages: HashMap<(Shard, EventId, usize), Vec<StoredEnd>>,
     since: HashMap<Shard, (Timestamp, Since)>,
     /// Jobs of one shard, by event id.
@@ -123,15 +130,6 @@ impl Fetched {
         (*asked <= time && time.0 - asked.0 <= SINCE_MICROS).then_some(*since)
     }
 
-    /// The end of a job, if it was looked for in this version of the directory.
-    pub(super) fn end(&self, shard: Shard, id: EventId, version: u64) -> Option<Option<&StoredEnd>> {
-        match self.ends.get(&(shard, id)) {
-            Some((_, Some(end))) => Some(Some(end)),
-            Some((seen, None)) if *seen == version => Some(None),
-            _ => None,
-        }
-    }
-
     fn is_of(&self, index: &Arc<Snapshot>) -> bool {
         self.index.as_ref().is_some_and(|known| Arc::ptr_eq(known, index))
     }
@@ -148,9 +146,10 @@ impl Fetched {
                 self.events.insert((shard, id), event);
             }
             Wanted::JobEnd(shard, id) => {
-                let version = archive.directory().version();
-                let end = from_files(archive.job_end(shard, id, Reach::Files))?;
-                self.ends.insert((shard, id), (version, end));
+                let sealed = archive.directory().newest_sealed();
+                let end = from_files(archive.job_end(shard, id, 0, Reach::Files))?;
+                let found = end.map_or(EndSearch::AbsentThrough(sealed), EndSearch::There);
+                self.ends.insert((shard, id), found);
             }
             Wanted::JobEnds { shard, after, limit } => {
                 let ends = from_files(archive.job_ends(shard, after, limit, Reach::Files))?;

@@ -13,7 +13,7 @@ use laneway_core::{
 
 use super::archive::{Reach, in_memory};
 use super::contents::Run;
-use super::fetched::{Directly, Fetched, IndexReader, Wanted};
+use super::fetched::{Directly, EndSearch, Fetched, IndexReader, Wanted};
 use super::file_state::FileState;
 use super::rows::RowKey;
 use super::tails::parse_shard;
@@ -218,6 +218,11 @@ impl FileState {
         shard: Shard,
         id: EventId,
     ) -> Result<Option<StoredEnd>> {
+        let searched = match fetched.ends.get(&(shard, id)) {
+            Some(EndSearch::There(end)) => return Ok(Some(end.clone())),
+            Some(EndSearch::AbsentThrough(serial)) => *serial,
+            None => 0,
+        };
         if self.kept_of(shard).may_have_end(id)
             && let Some(row) =
                 self.rows.get(&row_key(Table::KeptEnd, &keys::shard_number(shard, id.0)), reader)?
@@ -228,13 +233,8 @@ impl FileState {
         {
             return Ok(Some(stored.clone()));
         }
-        if let Some(end) = in_memory(self.archive().job_end(shard, id, Reach::Memory))? {
-            return Ok(end);
-        }
-        match fetched.end(shard, id, self.archive().directory().version()) {
-            Some(end) => Ok(end.cloned()),
-            None => Err(fetched.miss(Wanted::JobEnd(shard, id))),
-        }
+        let found = in_memory(self.archive().job_end(shard, id, searched, Reach::Memory))?;
+        found.ok_or_else(|| fetched.miss(Wanted::JobEnd(shard, id)))
     }
 
     fn find_job_ends(

@@ -1,5 +1,9 @@
 //! Rules that need much from files ask for all of it at once: a call is applied again a few times, not once for each thing.
 
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
 use futures::executor::block_on;
 use laneway_core::store::{Commit, Define, Jobs, Read, ReadFrom, Reset, Trim};
 use laneway_core::{
@@ -7,10 +11,10 @@ use laneway_core::{
     StreamSettings, Timestamp,
 };
 
-use super::harness::{append, append_of, open, shard, stream};
+use super::harness::{append, append_of, open, open_with, options, shard, stream};
 use super::marks::{end, jobs};
 use crate::file::FileStore;
-use crate::file::disk::simulated::SimulatedDisk;
+use crate::file::disk::simulated::{Call, SimulatedDisk, WatchedDisk};
 use crate::file::group::Cost;
 use crate::file::log::Space;
 use crate::file::read::kept_by_id;
@@ -64,6 +68,38 @@ fn commit_looks_for_all_ends_of_its_jobs_at_once() {
         apply(&store, |state, now| machine::commit::commit(state, now, commit.clone()));
     assert_eq!(ended, [], "all of them have ended in the first life");
     assert!(rounds <= 3, "{rounds} rounds: one for the jobs, one for their ends, and the last");
+}
+
+#[test]
+fn missing_ends_are_not_looked_for_again_when_a_segment_is_sealed_meanwhile() {
+    let disk = WatchedDisk::new(SimulatedDisk::new());
+    let store = open_with(Arc::new(disk.clone()), options());
+    let (seat, fence) = second_life(&store, [1, 3_000].into_iter());
+    let busy = stream(&store, "busy");
+    seal(&store, &busy);
+    let (inside, is_sealing, reads) = (store.clone(), AtomicBool::new(false), Arc::new(AtomicU64::new(0)));
+    let counted = Arc::clone(&reads);
+    disk.watch(move |call, path: &Path| {
+        let is_footer = path.extension().is_some_and(|extension| extension == "idx");
+        if call == Call::Read && is_footer && !is_sealing.load(Ordering::Relaxed) {
+            // In the middle of a round, and a few times only: the call must come to its end.
+            let count = counted.fetch_add(1, Ordering::Relaxed);
+            if count < 3_000 && count % 1_000 == 500 {
+                is_sealing.store(true, Ordering::Relaxed);
+                // On a thread of its own, because the reader is inside an executor.
+                std::thread::scope(|scope| drop(scope.spawn(|| seal(&inside, &busy))));
+                is_sealing.store(false, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    });
+    let commit = thousand_ends(seat, fence);
+    let ((_, ended), rounds) =
+        apply(&store, |state, now| machine::commit::commit(state, now, commit.clone()));
+    disk.watch(|_, _| Ok(()));
+    assert!(reads.load(Ordering::Relaxed) > 500, "no segment was sealed");
+    assert_eq!(ended.len(), 999, "the first one has ended before");
+    assert!(rounds <= 3, "{rounds} rounds");
 }
 
 #[test]
