@@ -218,7 +218,7 @@ pub(super) fn start_floor<S: View>(state: &S, shard: Shard, start: StartAt) -> R
         StartAt::Beginning => info.trimmed,
         StartAt::End => info.head,
         StartAt::Id(id) => EventId(id.0.saturating_sub(1)),
-        StartAt::Time(time) => match state.first_since(shard, time)? {
+        StartAt::Time(time) => match state.first_since(shard, time, info.head)? {
             Some(first) => EventId(first.0.saturating_sub(1)),
             None => info.head,
         },

@@ -225,8 +225,8 @@ pub(crate) trait View {
     fn job_mark(&self, shard: Shard, id: EventId) -> Result<Option<JobMark>> {
         Ok(self.event(shard, id)?.and_then(|event| event.job))
     }
-    /// The first event at or after this time that is still there; `None` if all are older.
-    fn first_since(&self, shard: Shard, time: Timestamp) -> Result<Option<EventId>>;
+    /// The first event up to `through` that joined at this time or later and is still there; `None` if all are older.
+    fn first_since(&self, shard: Shard, time: Timestamp, through: EventId) -> Result<Option<EventId>>;
     /// The end of a job as it was written; its life may have been shortened since (`Table::JobLife`).
     fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>>;
     /// Ends of jobs of a shard after this id, by id.

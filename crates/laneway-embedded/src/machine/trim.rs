@@ -99,7 +99,7 @@ fn bound<S: View>(
     // What nobody has passed yet needs no look at its age.
     if !stream.settings.keep.is_zero() && bound.through > info.trimmed {
         let since = now.expiry.before(stream.settings.keep);
-        if let Some(first) = state.first_since(shard, since)? {
+        if let Some(first) = state.first_since(shard, since, bound.through)? {
             bound.lower(EventId(first.0.saturating_sub(1)).max(aged), HeldBy::Keep);
         }
     }

@@ -108,29 +108,36 @@ impl FileState {
         }
     }
 
-    /// The first event that is kept aside, not trimmed, and of this time or later. They are older than all in the log.
+    /// The first event up to `through` that is kept aside, not trimmed, and of this time or later. They are older than all in
+    /// the log.
     fn first_kept_since(
         &self,
         reader: &impl IndexReader,
         shard: Shard,
         trimmed: EventId,
         time: Timestamp,
+        through: EventId,
     ) -> Result<Option<EventId>> {
-        let (through, mut after) = (self.kept_of(shard).events, trimmed);
-        while after < through {
-            let row = keys::shard_number(shard, after.0);
-            let rows =
-                self.find_rows(reader, Table::KeptEvent, &keys::shard(shard), Some(&row), NOTED_AT_ONCE)?;
-            let Some((last, _)) = rows.last() else { break };
-            after = EventId(keys::last_number(last)?);
-            for (_, row) in rows {
-                let KeptEvent(event) = KeptEvent::from_row(row)?;
-                if event.time >= time {
-                    return Ok(Some(event.id));
-                }
+        // Times ascend with ids. The middles do not depend on `through`, which grows while the rows are being read: what was
+        // read for one attempt serves the next.
+        let (mut older, mut last, mut first) = (trimmed, self.kept_of(shard).events, None);
+        while older < last {
+            let middle = EventId(u64::midpoint(older.0, last.0));
+            let next = if middle < through { self.next_kept(reader, shard, middle)? } else { None };
+            match next {
+                Some(event) if event.time < time => older = event.id,
+                Some(event) => (last, first) = (middle, Some(event.id)),
+                None => last = middle,
             }
         }
-        Ok(None)
+        Ok(first.filter(|first| *first <= through))
+    }
+
+    /// The first event behind an id that is kept aside.
+    fn next_kept(&self, reader: &impl IndexReader, shard: Shard, id: EventId) -> Result<Option<Event>> {
+        let row = keys::shard_number(shard, id.0);
+        let rows = self.find_rows(reader, Table::KeptEvent, &keys::shard(shard), Some(&row), 1)?;
+        rows.into_iter().next().map(|(_, row)| Ok(KeptEvent::from_row(row)?.0)).transpose()
     }
 
     /// An event that is kept aside.
@@ -189,14 +196,16 @@ impl FileState {
         reader: &impl IndexReader,
         shard: Shard,
         time: Timestamp,
+        through: EventId,
     ) -> Result<Option<EventId>> {
         let Some(info) = self.shards.get(&shard) else { return Ok(None) };
         // Nothing of an idle shard is young enough.
-        if info.time < time || info.trimmed >= info.head {
+        if info.time < time || info.trimmed >= through.min(info.head) {
             return Ok(None);
         }
-        if let Some(kept) = self.first_kept_since(reader, shard, info.trimmed, time)? {
-            return Ok(Some(kept));
+        let kept = self.first_kept_since(reader, shard, info.trimmed, time, through)?;
+        if kept.is_some() || through <= self.kept_of(shard).events {
+            return Ok(kept);
         }
         let durable = self.published.head(shard).unwrap_or(info.trimmed);
         let since = match fetched.since(shard, time) {
@@ -208,7 +217,8 @@ impl FileState {
         };
         // Events that came after the look are the newest of all.
         let newer = (info.head > since.head).then(|| since.head.next());
-        Ok(since.first.or(newer).map(|first| first.max(info.trimmed.next())))
+        let first = since.first.or(newer).map(|first| first.max(info.trimmed.next()));
+        Ok(first.filter(|first| *first <= through))
     }
 
     fn find_job_end(
@@ -323,8 +333,8 @@ impl View for FileState {
         self.find_job_mark(&self.fetched, &Directly, shard, id)
     }
 
-    fn first_since(&self, shard: Shard, time: Timestamp) -> Result<Option<EventId>> {
-        self.find_first_since(&self.fetched, &Directly, shard, time)
+    fn first_since(&self, shard: Shard, time: Timestamp, through: EventId) -> Result<Option<EventId>> {
+        self.find_first_since(&self.fetched, &Directly, shard, time, through)
     }
 
     fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>> {
@@ -411,8 +421,8 @@ impl View for Seen<'_> {
         self.state.find_job_mark(self.fetched, self.fetched, shard, id)
     }
 
-    fn first_since(&self, shard: Shard, time: Timestamp) -> Result<Option<EventId>> {
-        self.state.find_first_since(self.fetched, self.fetched, shard, time)
+    fn first_since(&self, shard: Shard, time: Timestamp, through: EventId) -> Result<Option<EventId>> {
+        self.state.find_first_since(self.fetched, self.fetched, shard, time, through)
     }
 
     fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>> {

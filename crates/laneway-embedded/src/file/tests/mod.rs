@@ -12,4 +12,5 @@ mod panic;
 mod reading;
 mod relocate;
 mod rounds;
+mod since;
 mod unchanged;
