@@ -4,6 +4,7 @@ mod backlog;
 mod backup;
 mod checkpoint;
 mod clock;
+mod ended;
 mod ends;
 mod harness;
 mod held;
