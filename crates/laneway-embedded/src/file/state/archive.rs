@@ -244,7 +244,7 @@ impl Archive {
         if stored.end.id != place.id {
             return Err(FindError::Store(read_error(frame.corrupt(at, "another job's end lies here"))));
         }
-        Ok(stored)
+        Ok(stored.detached())
     }
 }
 

@@ -27,12 +27,20 @@ pub(crate) struct Since {
     pub(super) head: EventId,
 }
 
-/// What a search for the end of a job found.
+/// What a search for the end of a job found, or as much of it as is wanted.
 #[derive(Debug)]
-pub(super) enum EndSearch {
-    There(StoredEnd),
+pub(super) enum EndSearch<T> {
+    There(T),
     /// It is in none of the sealed segments up to this one. They never change, so this stays true.
     AbsentThrough(u64),
+}
+
+impl<T> EndSearch<T> {
+    fn of(archive: &Archive, shard: Shard, id: EventId, part: impl Fn(StoredEnd) -> T) -> Result<Self> {
+        let sealed = archive.directory().newest_sealed();
+        let end = from_files(archive.job_end(shard, id, 0, Reach::Files))?;
+        Ok(end.map_or(Self::AbsentThrough(sealed), |end| Self::There(part(end))))
+    }
 }
 
 /// Something that only a file can tell.
@@ -40,6 +48,7 @@ pub(super) enum EndSearch {
 pub(crate) enum Wanted {
     Event(Shard, EventId),
     JobEnd(Shard, EventId),
+    JobEndLife(Shard, EventId),
     JobEnds { shard: Shard, after: EventId, limit: usize },
     Since { shard: Shard, time: Timestamp, trimmed: EventId, head: EventId },
     Value(Arc<Snapshot>, IndexTable, Vec<u8>),
@@ -94,7 +103,8 @@ impl PageKey {
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {
     pub(super) events: HashMap<(Shard, EventId), Option<Event>>,
-    pub(super) ends: HashMap<(Shard, EventId), EndSearch>,
+    pub(super) ends: HashMap<(Shard, EventId), EndSearch<StoredEnd>>,
+    pub(super) end_lives: HashMap<(Shard, EventId), EndSearch<Timestamp>>,
     pub(super) end_pages: HashMap<(Shard, EventId, usize), Vec<StoredEnd>>,
     since: HashMap<Shard, (Timestamp, Since)>,
     /// Jobs of one shard, by event id.
@@ -146,10 +156,10 @@ impl Fetched {
                 self.events.insert((shard, id), event);
             }
             Wanted::JobEnd(shard, id) => {
-                let sealed = archive.directory().newest_sealed();
-                let end = from_files(archive.job_end(shard, id, 0, Reach::Files))?;
-                let found = end.map_or(EndSearch::AbsentThrough(sealed), EndSearch::There);
-                self.ends.insert((shard, id), found);
+                self.ends.insert((shard, id), EndSearch::of(archive, shard, id, |end| end)?);
+            }
+            Wanted::JobEndLife(shard, id) => {
+                self.end_lives.insert((shard, id), EndSearch::of(archive, shard, id, |end| end.keep_until)?);
             }
             Wanted::JobEnds { shard, after, limit } => {
                 let ends = from_files(archive.job_ends(shard, after, limit, Reach::Files))?;

@@ -233,18 +233,46 @@ impl FileState {
             Some(EndSearch::AbsentThrough(serial)) => *serial,
             None => 0,
         };
+        let found = self.end_in_memory(reader, shard, id, searched)?;
+        found.ok_or_else(|| fetched.miss(Wanted::JobEnd(shard, id)))
+    }
+
+    fn find_job_end_life(
+        &self,
+        fetched: &Fetched,
+        reader: &impl IndexReader,
+        shard: Shard,
+        id: EventId,
+    ) -> Result<Option<Timestamp>> {
+        let searched = match fetched.end_lives.get(&(shard, id)) {
+            Some(EndSearch::There(until)) => return Ok(Some(*until)),
+            Some(EndSearch::AbsentThrough(serial)) => *serial,
+            None => 0,
+        };
+        let found = self.end_in_memory(reader, shard, id, searched)?;
+        let found = found.map(|end| end.map(|end| end.keep_until));
+        found.ok_or_else(|| fetched.miss(Wanted::JobEndLife(shard, id)))
+    }
+
+    /// The end of a job; `None` if only a file can tell. Sealed segments up to `searched` do not have it.
+    fn end_in_memory(
+        &self,
+        reader: &impl IndexReader,
+        shard: Shard,
+        id: EventId,
+        searched: u64,
+    ) -> Result<Option<Option<StoredEnd>>> {
         if self.kept_of(shard).may_have_end(id)
             && let Some(row) =
                 self.rows.get(&row_key(Table::KeptEnd, &keys::shard_number(shard, id.0)), reader)?
         {
-            return StoredEnd::from_row(row).map(Some);
+            return Ok(Some(Some(StoredEnd::from_row(row)?)));
         }
         if let Some((_, stored)) = self.fresh_ends().find(|(found, end)| *found == shard && end.end.id == id)
         {
-            return Ok(Some(stored.clone()));
+            return Ok(Some(Some(stored.clone())));
         }
-        let found = in_memory(self.archive().job_end(shard, id, searched, Reach::Memory))?;
-        found.ok_or_else(|| fetched.miss(Wanted::JobEnd(shard, id)))
+        in_memory(self.archive().job_end(shard, id, searched, Reach::Memory))
     }
 
     fn find_job_ends(
@@ -341,6 +369,10 @@ impl View for FileState {
         self.find_job_end(&self.fetched, &Directly, shard, id)
     }
 
+    fn job_end_life(&self, shard: Shard, id: EventId) -> Result<Option<Timestamp>> {
+        self.find_job_end_life(&self.fetched, &Directly, shard, id)
+    }
+
     fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>> {
         self.find_job_ends(&self.fetched, &Directly, shard, after, limit)
     }
@@ -427,6 +459,10 @@ impl View for Seen<'_> {
 
     fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>> {
         self.state.find_job_end(self.fetched, self.fetched, shard, id)
+    }
+
+    fn job_end_life(&self, shard: Shard, id: EventId) -> Result<Option<Timestamp>> {
+        self.state.find_job_end_life(self.fetched, self.fetched, shard, id)
     }
 
     fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures::executor::block_on;
-use laneway_core::store::{Commit, Define, Jobs, Read, ReadFrom, Reset, Trim};
+use laneway_core::store::{Commit, Define, JobResult, Jobs, Read, ReadFrom, Reset, Trim};
 use laneway_core::{
     Bytes, CommitId, EventId, Fence, JobNumber, Partition, Result, Seat, StartAt, Store, StreamInfo,
     StreamSettings, Timestamp,
@@ -18,7 +18,7 @@ use crate::file::disk::simulated::{Call, SimulatedDisk, WatchedDisk};
 use crate::file::group::Cost;
 use crate::file::log::Space;
 use crate::file::read::kept_by_id;
-use crate::file::state::{Fetched, FileState};
+use crate::file::state::{Fetched, FileState, Reach, from_files};
 use crate::machine::{self, Now};
 
 /// Applies a rule. Answers how often it was applied, too.
@@ -100,6 +100,19 @@ fn missing_ends_are_not_looked_for_again_when_a_segment_is_sealed_meanwhile() {
     assert!(reads.load(Ordering::Relaxed) > 500, "no segment was sealed");
     assert_eq!(ended.len(), 999, "the first one has ended before");
     assert!(rounds <= 3, "{rounds} rounds");
+}
+
+#[test]
+fn ends_do_not_keep_the_blocks_that_they_were_read_from() {
+    let store = open(&SimulatedDisk::new());
+    let (seat, _) = second_life(&store, 1..=3_000);
+    seal(&store, &stream(&store, "busy"));
+    let ends = from_files(store.shared().archive.job_ends(seat.shard, EventId(0), 10, Reach::Files)).unwrap();
+    assert_eq!(ends.len(), 10);
+    for stored in ends {
+        let JobResult::Inline(result) = stored.end.result else { panic!("it has a result") };
+        assert!(result.is_unique(), "its bytes are a part of a block that others hold too");
+    }
 }
 
 #[test]
