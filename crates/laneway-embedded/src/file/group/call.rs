@@ -218,6 +218,8 @@ impl<'a, F> Turn<'a, F> {
             return Attempt::Refused(StoreError::Down { reason: cause.to_string() });
         };
         if !missed.is_empty() {
+            // Others need not stand back while files are read.
+            self.withdraw();
             return Attempt::Missed(Box::new(fetched), missed);
         }
         // Nothing to write and nothing to wait for: leave the write thread asleep.
@@ -245,11 +247,18 @@ impl<'a, F> Turn<'a, F> {
     }
 }
 
-impl<F> Drop for Turn<'_, F> {
-    fn drop(&mut self) {
-        if self.announced {
+impl<F> Turn<'_, F> {
+    /// Takes back that others let this call go first.
+    fn withdraw(&mut self) {
+        if std::mem::take(&mut self.announced) {
             self.shared.pipeline.waiting_first.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+}
+
+impl<F> Drop for Turn<'_, F> {
+    fn drop(&mut self) {
+        self.withdraw();
     }
 }
 

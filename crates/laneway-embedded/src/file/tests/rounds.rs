@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
 
+use futures::FutureExt;
 use futures::executor::block_on;
 use laneway_core::store::{Commit, Define, JobResult, Jobs, Read, ReadFrom, Reset, Trim};
 use laneway_core::{
     Bytes, CommitId, EventId, Fence, JobNumber, Partition, Result, Seat, StartAt, Store, StreamInfo,
     StreamSettings, Timestamp,
 };
+use parking_lot::Mutex;
 
 use super::harness::{append, append_of, open, open_with, options, shard, stream};
 use super::marks::{end, jobs};
@@ -19,7 +22,7 @@ use crate::file::group::Cost;
 use crate::file::log::Space;
 use crate::file::read::kept_by_id;
 use crate::file::state::{Fetched, FileState, Reach, from_files};
-use crate::machine::{self, Now};
+use crate::machine::{self, Now, View};
 
 /// Applies a rule. Answers how often it was applied, too.
 fn apply<T>(store: &FileStore, mut rule: impl FnMut(&mut FileState, Now) -> Result<T>) -> (T, usize) {
@@ -169,4 +172,39 @@ fn events_that_are_kept_aside_are_read_by_their_ids_in_a_few_rounds() {
     }));
     assert!(events.unwrap().iter().map(|event| event.id).eq(ids.iter().copied()));
     assert!(rounds.get() <= 10, "{} rounds for {} events", rounds.get(), ids.len());
+}
+
+#[test]
+fn others_do_not_stand_back_while_a_call_that_goes_first_reads_files() {
+    let disk = WatchedDisk::new(SimulatedDisk::new());
+    let store = open_with(Arc::new(disk.clone()), options());
+    let stream = stream(&store, "first");
+    (0..3).for_each(|_| drop(append(&store, &stream, 10, 100_000).unwrap()));
+    let (go, held) = channel::<()>();
+    let (held, shared, waiting) =
+        (Mutex::new(held), Arc::clone(store.shared()), Arc::new(Mutex::new(Vec::new())));
+    let seen = Arc::clone(&waiting);
+    disk.watch(move |call, _| {
+        let waiting = shared.pipeline.waiting_first.load(Ordering::Relaxed);
+        match call {
+            // Whoever lets it go on does so by hanging up.
+            Call::Sync => assert!(held.lock().recv().is_err(), "nothing is ever sent"),
+            Call::Read => seen.lock().push(waiting),
+            _ => {}
+        }
+        Ok(())
+    });
+    let mut appended = Box::pin(store.append(append_of(&store, &stream, 1, 1)));
+    assert!((&mut appended).now_or_never().is_none(), "its group waits for the disk");
+    let cost = Cost { space: Space::Reserve, bytes: 1 << 10, first: true, synced: false };
+    let rule = |state: &mut FileState, _| state.event(shard(&stream), EventId(1));
+    let mut first = Box::pin(store.shared().call_with(cost, Fetched::default(), rule));
+    assert!((&mut first).now_or_never().is_none(), "it waits for the group that is being written");
+    assert_eq!(store.shared().pipeline.waiting_first.load(Ordering::Relaxed), 1);
+    drop(go);
+    assert!(block_on(first).unwrap().is_some());
+    block_on(appended).unwrap();
+    disk.watch(|_, _| Ok(()));
+    let waiting = waiting.lock();
+    assert!(!waiting.is_empty() && waiting.iter().all(|count| *count == 0), "{waiting:?}");
 }
