@@ -2,8 +2,8 @@
 
 use bytes::Buf;
 use laneway_core::store::{
-    Counts, DedupName, DedupRow, JobResult, LaneTail, ObjectRow, OutboxRow, Query, RequestRow, Rows,
-    ScheduledRow, SeatView, SourceRow, StoreView, TicketRow, TokenRow,
+    Counts, DedupName, DedupRow, EndedPage, JobResult, LaneTail, ObjectRow, OutboxRow, Query, RequestRow,
+    Rows, ScheduledRow, SeatView, SourceRow, StoreView, TicketRow, TokenRow,
 };
 use laneway_core::{EventId, ProcessorId, Result, Seat, Shard, Steady, StreamId, Term, Timestamp, TokenId};
 
@@ -90,12 +90,14 @@ impl RedisStore {
                 })?)
             }
             Query::Ended(shard, after, limit) => {
-                let rows = self.of_shard(shard, call("ends", after, limit)).await?.list()?;
-                Rows::Ended(rows.each(|rows| Ok(end(rows.list()?)?.end))?)
+                let mut page = self.of_shard(shard, call("ends", after, limit)).await?.list()?;
+                let ends = page.list()?.each(|rows| Ok(end(rows.list()?)?.end))?;
+                Rows::Ended(EndedPage { ends, next: page.optional_id()? })
             }
             Query::Ends(shard, after, limit) => {
                 let call = call("ends", after, limit).with("all", true);
-                Rows::Ends(self.of_shard(shard, call).await?.list()?.each(|rows| end(rows.list()?))?)
+                let mut page = self.of_shard(shard, call).await?.list()?;
+                Rows::Ends(page.list()?.each(|rows| end(rows.list()?))?)
             }
             Query::Scheduled(shard, after, limit) => {
                 let rows = self.of_shard(shard, call("scheduled", after, limit)).await?.list()?;

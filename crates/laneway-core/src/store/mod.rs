@@ -38,7 +38,9 @@ pub use import::{IMPORTING, Import};
 pub use jobs::{JobState, JobView, Jobs};
 pub use lanes::{LaneSelect, LaneView, Lanes, Versioned};
 pub use promote::{Promote, Promoted};
-pub use query::{Counts, LaneTail, OutboxRow, Query, RequestRow, Rows, ScheduledRow, SeatView, TailView};
+pub use query::{
+    Counts, EndedPage, LaneTail, OutboxRow, Query, RequestRow, Rows, ScheduledRow, SeatView, TailView,
+};
 pub use read::{Entry, Page, Read, ReadFrom};
 pub use request::{Accepted, RedriveTo, Request, RequestOp};
 pub use seam::{About, Store};

@@ -34,7 +34,7 @@ pub enum Query {
     Outbox(Seat, u64, usize),
     /// Lane states of a seat, by key.
     States(Seat, Option<Key>, usize),
-    /// Ended jobs of a shard, by event id.
+    /// Ended jobs of a shard that can be read, by event id. A page may be short, or empty, and still have a next one.
     Ended(Shard, EventId, usize),
     /// Drafts that are not due, by number.
     Scheduled(Shard, u64, usize),
@@ -64,6 +64,15 @@ pub enum Query {
     Tokens(Seat, Option<TokenId>, usize),
 }
 
+/// Ended jobs of a shard.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndedPage {
+    /// How they ended, by event id.
+    pub ends: Vec<JobEnd>,
+    /// Behind which event to go on; `None` at the end of the list.
+    pub next: Option<EventId>,
+}
+
 /// The answer, of the kind that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rows {
@@ -86,7 +95,7 @@ pub enum Rows {
     /// To [`Query::States`].
     States(Vec<(Key, Versioned)>),
     /// To [`Query::Ended`].
-    Ended(Vec<JobEnd>),
+    Ended(EndedPage),
     /// To [`Query::Scheduled`].
     Scheduled(Vec<ScheduledRow>),
     /// To [`Query::Urgent`].

@@ -126,7 +126,7 @@ fn open(
         reader: opened.reader,
         footers,
         archive,
-        file_readers: Semaphore::new(FILE_READERS),
+        file_readers: Arc::new(Semaphore::new(FILE_READERS)),
         published,
         recent_marks: RecentMarks::default(),
         base: Mutex::new(base),

@@ -6,12 +6,13 @@ use laneway_core::limits::{PAGE_BYTES_MAX, PAGE_MAX};
 use laneway_core::store::{Entry, Page, Read, ReadFrom};
 use laneway_core::{Event, EventId, Mode, Result, Shard, StoreError};
 
-use super::state::{Archive, Found, PlainPage, Reach, from_files, in_memory};
+use super::state::{Archive, Found, PlainPage, Reach, Seen, from_files, in_memory};
 use super::store::Shared;
-use crate::machine::{self, View};
+use crate::machine::{self, View, look_at_all};
 
-/// Rows of events that are read at first for a page, which may be full with a few large ones; then twice as many.
-const KEPT_AT_FIRST: usize = 16;
+/// How many events that are kept aside are read in one round: a page may be full with a few large ones. When events are read
+/// in a row, each round reads twice as many as the one before.
+const KEPT_AT_ONCE: usize = 16;
 
 /// What one look at the state says about a page.
 struct Plan {
@@ -34,7 +35,7 @@ pub(super) async fn read(shared: &Shared, read: Read) -> Result<Page> {
     // A state, or a winner in latest mode, may be of a group that is not durable yet: then the answer waits.
     // The rest is of durable events or only a hint, and waiting would cost every reader a sync.
     if read.states || plan.mode == Mode::Latest {
-        let complete = |state: &super::state::Seen<'_>, now| {
+        let complete = |state: &Seen<'_>, now| {
             let entries = events.iter().cloned();
             let entries = entries.map(|event| machine::read::entry(state, read.shard, plan.mode, event));
             machine::read::page_rest(state, now, &read, entries.collect::<Result<_>>()?)
@@ -131,11 +132,11 @@ fn plan(shared: &Shared, read: &Read) -> Result<Plan> {
 /// while their segment is being emptied; their events are still read from the log.
 async fn kept(shared: &Shared, read: &Read, plan: &Plan) -> Result<Vec<Event>> {
     let Plan { first, kept: through, .. } = *plan;
-    let look = |state: &super::state::Seen<'_>, _| {
+    let look = |state: &Seen<'_>, _| {
         let mut page = PageEvents::new(read);
         match &read.from {
             ReadFrom::After(_) => {
-                let (mut next, mut count) = (first, KEPT_AT_FIRST);
+                let (mut next, mut count) = (first, KEPT_AT_ONCE);
                 while !page.is_full() && next <= through {
                     let events = machine::kept::events(state, read.shard, next, count)?;
                     let Some(last) = events.last() else { break };
@@ -144,20 +145,31 @@ async fn kept(shared: &Shared, read: &Read, plan: &Plan) -> Result<Vec<Event>> {
                     events.for_each(|event| page.push(event));
                 }
             }
-            ReadFrom::Ids(ids) => {
-                for id in ids.iter().filter(|id| **id >= first && **id <= through) {
-                    if page.is_full() {
-                        break;
-                    }
-                    if let Some(event) = state.event(read.shard, *id)? {
-                        page.push(event);
-                    }
-                }
-            }
+            ReadFrom::Ids(ids) => return kept_by_id(state, read, ids, first),
         }
         Ok(page.events)
     };
     shared.observe(look).await
+}
+
+/// Reads those of these events that are kept aside, in pieces: a page of large events is full after a few.
+pub(super) fn kept_by_id(
+    state: &Seen<'_>,
+    read: &Read,
+    ids: &[EventId],
+    first: EventId,
+) -> Result<Vec<Event>> {
+    let through = state.state.kept_of(read.shard).events;
+    let ids: Vec<EventId> = ids.iter().copied().filter(|id| (first..=through).contains(id)).collect();
+    let mut page = PageEvents::new(read);
+    for piece in ids.chunks(KEPT_AT_ONCE) {
+        if page.is_full() {
+            break;
+        }
+        let events = look_at_all(piece, |id| state.event(read.shard, *id))?;
+        events.into_iter().flatten().for_each(|event| page.push(event));
+    }
+    Ok(page.events)
 }
 
 fn gone(shard: Shard) -> StoreError {

@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     pub(crate) footers: Arc<Footers>,
     pub(crate) archive: Archive,
     /// Bounds how many callers read files at a time.
-    pub(crate) file_readers: Semaphore,
+    pub(crate) file_readers: Arc<Semaphore>,
     pub(crate) published: Arc<Published>,
     pub(crate) recent_marks: RecentMarks,
     /// What the state was last checkpointed as, to go back to when the disk fails.
@@ -132,8 +132,14 @@ impl Shared {
         T: Send + 'static,
         F: FnOnce() -> Result<T> + Send + 'static,
     {
-        let _permit = self.file_readers.acquire().await.map_err(|_| self.ended())?;
-        seam::blocking(work).await.unwrap_or_else(|| Err(self.ended()))
+        let permit = Arc::clone(&self.file_readers).acquire_owned().await.map_err(|_| self.ended())?;
+        // The read goes on when its caller gives up, so it keeps the permit itself.
+        let read = move || {
+            let answer = work();
+            drop(permit);
+            answer
+        };
+        seam::blocking(read).await.unwrap_or_else(|| Err(self.ended()))
     }
 
     fn ended(&self) -> StoreError {

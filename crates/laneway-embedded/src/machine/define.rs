@@ -12,6 +12,7 @@ use laneway_core::{
 use super::append::used_up;
 use super::codec::keys::{self, Single};
 use super::codec::{Numbered, Stored, load};
+use super::state::look_at_all;
 use super::{Now, SeatHead, SeatState, State, Table, View, gate, import};
 
 /// Version of the rule from keys to partitions that new streams begin with.
@@ -198,9 +199,9 @@ fn register<S: State>(
     let processor = ProcessorId(number);
     let mut changed = StreamInfo { version: stream.version + 1, ..stream.clone() };
     changed.processors.push(ProcessorInfo { id: processor, name, settings });
-    let floors = shards(id, stream.settings.partitions)
-        .map(|shard| Ok((shard, start_floor(state, shard, start)?)))
-        .collect::<Result<Vec<_>>>()?;
+    let floors = look_at_all(shards(id, stream.settings.partitions), |shard| {
+        Ok((shard, start_floor(state, shard, start)?))
+    })?;
     state.put(Table::Store, &Single::Processors.key(), &Numbered(u64::from(number)).to_row());
     state.put_stream(changed);
     for (shard, floor) in floors {
@@ -217,7 +218,7 @@ pub(super) fn start_floor<S: View>(state: &S, shard: Shard, start: StartAt) -> R
         StartAt::Beginning => info.trimmed,
         StartAt::End => info.head,
         StartAt::Id(id) => EventId(id.0.saturating_sub(1)),
-        StartAt::Time(time) => match state.first_since(shard, time)? {
+        StartAt::Time(time) => match state.first_since(shard, time, info.head)? {
             Some(first) => EventId(first.0.saturating_sub(1)),
             None => info.head,
         },

@@ -8,6 +8,7 @@ use laneway_core::store::DeadLetter;
 use laneway_core::{Bytes, Result, Shard, Timestamp};
 
 use super::codec::{Chunk, Stored, Token, keys};
+use super::state::look_at_all;
 use super::{State, Table, View};
 
 /// Most notes of a table that one call of trim looks at.
@@ -55,27 +56,34 @@ pub(super) fn look<S: View>(
 ) -> Result<Sweep> {
     let mut sweep = Sweep::default();
     let notes = state.scan(Table::Expiry, &keys::expiry_table(shard, table), None, ROWS_PER_CALL)?;
-    let (count, mut bytes) = (notes.len(), 0);
+    sweep.more = notes.len() == ROWS_PER_CALL;
+    let (mut due, mut bytes) = (Vec::new(), 0);
     for (note, _) in notes {
         let (time, row) = keys::expiry_of(&note)?;
         if time >= before {
-            return Ok(sweep);
+            sweep.more = false;
+            break;
         }
         if bytes > BYTES_PER_CALL {
+            sweep.more = true;
             break;
         }
         match state.get(table, &row)? {
             None => sweep.gone.push((note, None)),
             Some(value) => {
                 bytes += value.len();
-                match fate(&row, value)? {
-                    Fate::Over => sweep.gone.push((note, Some(row))),
-                    Fate::StaysUntil(time) => sweep.later.push((note, row, time)),
-                }
+                due.push((note, row, value));
             }
         }
     }
-    sweep.more = count == ROWS_PER_CALL || bytes > BYTES_PER_CALL;
+    // A fate may take a file to tell, so all of them are asked for.
+    let fates = look_at_all(due, |(note, row, value)| Ok((fate(&row, value)?, note, row)))?;
+    for (fate, note, row) in fates {
+        match fate {
+            Fate::Over => sweep.gone.push((note, Some(row))),
+            Fate::StaysUntil(time) => sweep.later.push((note, row, time)),
+        }
+    }
     Ok(sweep)
 }
 

@@ -8,6 +8,7 @@ use laneway_core::{Bytes, EventId, JobId, Refusal, Result, Seat, Shard, StoreErr
 
 use super::codec::{Chunk, Numbered, Stored, keys, load};
 use super::lanes::sided;
+use super::state::look_at_all;
 use super::{Now, SeatState, State, StoredEnd, Table, View, expiry};
 
 /// Checks the ends of a commit; answers those to keep, with the names of their jobs. An end that is there
@@ -21,8 +22,7 @@ pub(super) fn check<S: View>(
     passed: impl Fn(EventId) -> bool,
     leaving: &BTreeSet<EventId>,
 ) -> Result<Vec<(JobId, StoredEnd)>> {
-    let mut kept: Vec<(JobId, StoredEnd)> = Vec::with_capacity(ends.len());
-    for mut end in ends {
+    let new_end = |mut end: JobEnd| {
         let in_siding = || sided(state, seat, stored.head.incarnation, end.id);
         if !passed(end.id) && in_siding()?.is_none() {
             return Err(refusal(end.id, "of an event that is passed with this commit, or in a siding"));
@@ -38,18 +38,21 @@ pub(super) fn check<S: View>(
         let ahead = was_open && (leaving.contains(&end.id) || !passed(end.id));
         let may_have_end = !was_open || ahead || stored.head.incarnation > 0;
         if may_have_end && state.job_end(seat.shard, end.id)?.is_some() {
-            continue;
+            return Ok(None);
         }
         if !was_open && in_siding()?.is_none() {
             return Err(refusal(end.id, "of an event that was open before this commit"));
         }
-        let ascends = kept.last().is_none_or(|(_, last)| last.end.id < end.id);
-        if !ascends && kept.iter().any(|(_, before)| before.end.id == end.id) {
-            continue;
-        }
         end.finished_at = now.wall;
         let keep_until = now.wall.after(end.keep);
-        kept.push((mark.id, StoredEnd { end, keep_until }));
+        Ok(Some((mark.id, StoredEnd { end, keep_until })))
+    };
+    let mut kept: Vec<(JobId, StoredEnd)> = Vec::with_capacity(ends.len());
+    for (job, stored) in look_at_all(ends, new_end)?.into_iter().flatten() {
+        let ascends = kept.last().is_none_or(|(_, last)| last.end.id < stored.end.id);
+        if ascends || kept.iter().all(|(_, before)| before.end.id != stored.end.id) {
+            kept.push((job, stored));
+        }
     }
     Ok(kept)
 }

@@ -36,4 +36,4 @@ pub(crate) mod stash;
 mod state;
 pub(crate) mod trim;
 
-pub(crate) use state::{Now, SeatHead, SeatState, State, StoredEnd, Table, Tail, View};
+pub(crate) use state::{Now, SeatHead, SeatState, State, StoredEnd, Table, Tail, View, look_at_all};

@@ -2,8 +2,8 @@
 
 use laneway_core::limits::PAGE_MAX;
 use laneway_core::store::{
-    Counts, DeadLetter, Ending, JobEnd, LaneTail, OutboxRow, Query, RequestRow, Rows, ScheduledRow, SeatView,
-    TailView, Versioned,
+    Counts, DeadLetter, EndedPage, Ending, JobEnd, LaneTail, OutboxRow, Query, RequestRow, Rows,
+    ScheduledRow, SeatView, TailView, Versioned,
 };
 use laneway_core::{Bytes, EventId, Key, Result, Seat, Shard, StoreError};
 
@@ -15,6 +15,10 @@ use super::read::versioned;
 use super::seize::progress;
 use super::state::look_at_all;
 use super::{Now, Table, Tail, View, export, gate};
+
+/// How many ends of jobs are looked at in one go at least, and about how many in one call at most.
+const ENDS_AT_ONCE: usize = 64;
+const ENDS_EXAMINED_MAX: usize = 1_024;
 
 /// Reads one list.
 pub(crate) fn query<S: View>(state: &S, now: Now, query: &Query) -> Result<Rows> {
@@ -144,21 +148,26 @@ fn states<S: View>(
     states.collect()
 }
 
-/// Ends that can still be read. Those that cannot are passed over, so that a short page means the end.
-fn ended<S: View>(state: &S, now: Now, shard: Shard, after: EventId, limit: usize) -> Result<Vec<JobEnd>> {
+/// Ends that can still be read. Those that cannot are passed over, but only so many in one call.
+fn ended<S: View>(state: &S, now: Now, shard: Shard, after: EventId, limit: usize) -> Result<EndedPage> {
     gate::shard(state, shard)?;
     let limit = limit.min(PAGE_MAX);
-    let (mut ends, mut after) = (Vec::new(), after);
-    while ends.len() < limit {
-        let page = state.job_ends(shard, after, limit)?;
-        let Some(last) = page.last() else { break };
+    let (mut ends, mut after, mut examined) = (Vec::new(), after, 0);
+    while ends.len() < limit && examined < ENDS_EXAMINED_MAX {
+        let page = state.job_ends(shard, after, limit.max(ENDS_AT_ONCE))?;
+        let Some(last) = page.last() else { return Ok(EndedPage { ends, next: None }) };
         after = last.end.id;
+        examined += page.len();
         let readable =
             look_at_all(page, |end| Ok(alive_until(state, now, shard, &end)?.is_some().then_some(end.end)))?;
         ends.extend(readable.into_iter().flatten());
     }
+    if ends.len() < limit {
+        return Ok(EndedPage { ends, next: Some(after) });
+    }
     ends.truncate(limit);
-    Ok(ends)
+    let next = ends.last().map(|end: &JobEnd| end.id);
+    Ok(EndedPage { ends, next })
 }
 
 fn scheduled<S: View>(state: &S, shard: Shard, after: u64, limit: usize) -> Result<Vec<ScheduledRow>> {

@@ -21,7 +21,7 @@ use laneway_core::{
 ///
 /// # Errors
 /// Returns the first failure.
-pub(super) fn look_at_all<I, T>(
+pub(crate) fn look_at_all<I, T>(
     items: impl IntoIterator<Item = I>,
     mut look: impl FnMut(I) -> Result<T>,
 ) -> Result<Vec<T>> {
@@ -118,6 +118,15 @@ impl StoredEnd {
     pub(crate) fn bytes(&self) -> usize {
         let result = if let JobResult::Inline(result) = &self.end.result { result.len() } else { 0 };
         result + self.end.error.len()
+    }
+
+    /// The same end with bytes of its own: one that waits must not keep alive the block it was read with.
+    pub(crate) fn detached(mut self) -> Self {
+        self.end.error = Bytes::copy_from_slice(&self.end.error);
+        if let JobResult::Inline(result) = &mut self.end.result {
+            *result = Bytes::copy_from_slice(result);
+        }
+        self
     }
 }
 
@@ -225,10 +234,15 @@ pub(crate) trait View {
     fn job_mark(&self, shard: Shard, id: EventId) -> Result<Option<JobMark>> {
         Ok(self.event(shard, id)?.and_then(|event| event.job))
     }
-    /// The first event at or after this time that is still there; `None` if all are older.
-    fn first_since(&self, shard: Shard, time: Timestamp) -> Result<Option<EventId>>;
+    /// The first event up to `through` that joined at this time or later and is still there; `None` if all are older.
+    fn first_since(&self, shard: Shard, time: Timestamp, through: EventId) -> Result<Option<EventId>>;
     /// The end of a job as it was written; its life may have been shortened since (`Table::JobLife`).
     fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>>;
+    /// Until when the end of a job is kept, as it was written. Asked for many ends at a time, so a store that need not hold
+    /// their results for it says so here.
+    fn job_end_life(&self, shard: Shard, id: EventId) -> Result<Option<Timestamp>> {
+        Ok(self.job_end(shard, id)?.map(|end| end.keep_until))
+    }
     /// Ends of jobs of a shard after this id, by id.
     fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>>;
 

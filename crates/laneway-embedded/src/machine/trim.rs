@@ -99,7 +99,7 @@ fn bound<S: View>(
     // What nobody has passed yet needs no look at its age.
     if !stream.settings.keep.is_zero() && bound.through > info.trimmed {
         let since = now.expiry.before(stream.settings.keep);
-        if let Some(first) = state.first_since(shard, since)? {
+        if let Some(first) = state.first_since(shard, since, bound.through)? {
             bound.lower(EventId(first.0.saturating_sub(1)).max(aged), HeldBy::Keep);
         }
     }
@@ -161,9 +161,8 @@ fn look_for_expired<S: View>(
     };
     // A shortened life must be remembered for as long as the end itself could be read without it.
     let life = |key: &[u8], _| {
-        let end = state.job_end(shard, EventId(keys::last_number(key)?))?;
-        let end = end.filter(|end| is_alive(now, end.keep_until));
-        Ok(end.map_or(Fate::Over, |end| Fate::StaysUntil(end.keep_until)))
+        let until = state.job_end_life(shard, EventId(keys::last_number(key)?))?;
+        Ok(until.filter(|until| is_alive(now, *until)).map_or(Fate::Over, Fate::StaysUntil))
     };
     let ticket = |key: &[u8], row| match ScheduledJob::from_row(row)? {
         ScheduledJob::Ended { end, .. } if is_alive(now, end.keep_until) => {

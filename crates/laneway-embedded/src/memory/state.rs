@@ -87,10 +87,10 @@ impl View for MemoryState {
         Ok(found.ok().and_then(|at| maps.events[at].job))
     }
 
-    fn first_since(&self, shard: Shard, time: Timestamp) -> Result<Option<EventId>> {
+    fn first_since(&self, shard: Shard, time: Timestamp, through: EventId) -> Result<Option<EventId>> {
         let Some(maps) = self.shards.get(&shard) else { return Ok(None) };
         let at = maps.events.partition_point(|event| event.time < time);
-        Ok(maps.events.get(at).map(|event| event.id))
+        Ok(maps.events.get(at).map(|event| event.id).filter(|first| *first <= through))
     }
 
     fn seat(&self, seat: Seat) -> Option<&SeatState> {

@@ -350,17 +350,18 @@ impl Jobs {
     }
 
     async fn ended_chunk(&self, shard: Shard, after: u64) -> Result<Chunk, JobError> {
-        let Rows::Ended(ends) = self.store.query(Query::Ended(shard, EventId(after), CHUNK)).await? else {
+        let Rows::Ended(page) = self.store.query(Query::Ended(shard, EventId(after), CHUNK)).await? else {
             return Err(other_list("ended jobs"));
         };
-        let events = events_of(&*self.store, shard, ends.iter().map(|end| end.id).collect()).await?;
-        let jobs = ends.iter().map(|end| {
+        let events = events_of(&*self.store, shard, page.ends.iter().map(|end| end.id).collect()).await?;
+        let jobs = page.ends.iter().map(|end| {
             let event = events.iter().find(|event| event.id == end.id);
             let known = event.and_then(|event| event.job).map(|mark| mark.id);
             let job = known.unwrap_or_else(|| JobId::new(end.finished_at, shard, JobNumber::Event(end.id)));
-            (Some(job), end.id.0)
+            (job, After::Number(end.id.0))
         });
-        Ok(Chunk::of(jobs.collect()))
+        // The store may have passed over many that cannot be read any more, so a short page counts like a full one.
+        Ok(Chunk { jobs: jobs.collect(), examined: CHUNK, last: page.next.map(|next| After::Number(next.0)) })
     }
 
     /// Jobs that ended before they joined their lane.

@@ -1,5 +1,7 @@
 -- Query: one list of a shard or of a seat. Changes nothing.
 local lists = {}
+-- About how many ends of jobs a page of those that can be read looks at, at most.
+local ENDS_EXAMINED_MAX = 1024
 
 -- The shard as others see it.
 local function shard_view(s)
@@ -40,12 +42,14 @@ function lists.tokens(_, k)
   for at = 2, #rows, 2 do rows[at] = unpacked(rows[at]) end
   return rows
 end
--- Ends that can still be read; with `all` also those past their life, while their event is there.
+-- Ends that can still be read, and behind which event to go on, 0 at the end; with `all` also those past their life,
+-- while their event is there. Those that are passed over are looked at only so many at a time.
 function lists.ends(shard)
-  local rows, from, bytes, limit = {}, A.from, 0, min(A.limit, PAGE_MAX)
-  while #rows < limit and bytes < PAGE_BYTES_MAX do
+  local rows, from, bytes, examined, limit = {}, A.from, 0, 0, min(A.limit, PAGE_MAX)
+  while #rows < limit and bytes < PAGE_BYTES_MAX and (A.all or examined < ENDS_EXAMINED_MAX) do
     local found = call('ZRANGEBYSCORE', ENDSZ, '(' .. text(from), '+inf', 'LIMIT', 0, 64)
-    if #found == 0 then break end
+    if #found == 0 then return { rows, 0 } end
+    examined = examined + #found
     for _, id in ipairs(found) do
       if #rows >= limit then break end
       from = tonumber(id)
@@ -59,7 +63,7 @@ function lists.ends(shard)
       end
     end
   end
-  return rows
+  return { rows, from }
 end
 function lists.scheduled()
   local rows = page_numbered(SCHEDULE, SCHEDULEZ, A.from, A.limit)

@@ -81,7 +81,7 @@ impl Bench {
             tails: rows!(self, Query::Tails(shard, None, ALL), Tails),
             scheduled: rows!(self, Query::Scheduled(shard, 0, ALL), Scheduled),
             urgent: rows!(self, Query::Urgent(shard, EventId(0), ALL), Urgent),
-            ended: rows!(self, Query::Ended(shard, EventId(0), ALL), Ended),
+            ended: rows!(self, Query::Ended(shard, EventId(0), ALL), Ended).ends,
             counts: rows!(self, Query::Counts(shard), Counts),
             seats: seat_snapshots,
             info,

@@ -145,7 +145,7 @@ pub async fn a_replay_does_not_touch_job_ends(bench: &Bench) {
     commit.passed = passed(&[id]);
     commit.jobs = vec![end("second")];
     bench.commit(commit).await;
-    let ended = rows!(bench, Query::Ended(place.shard, EventId(0), 10), Ended);
+    let ended = rows!(bench, Query::Ended(place.shard, EventId(0), 10), Ended).ends;
     assert_eq!((ended.len(), &ended[0].result), (1, &crate::bench::inline("first")));
 }
 
@@ -178,5 +178,5 @@ pub async fn a_replay_does_not_end_a_forgotten_job_again(bench: &Bench) {
     for id in ids {
         assert_eq!(bench.job(place.shard, JobNumber::Event(id)).await, JobState::Gone, "after the replay");
     }
-    assert!(rows!(bench, Query::Ended(place.shard, EventId(0), 10), Ended).is_empty());
+    assert!(rows!(bench, Query::Ended(place.shard, EventId(0), 10), Ended).ends.is_empty());
 }

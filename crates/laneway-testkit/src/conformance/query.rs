@@ -61,9 +61,14 @@ pub async fn lists_by_id_are_paged(bench: &Bench) {
     check!(Dead, seat, EventId, |letter| letter.event.id.0);
     check!(Endings, seat, EventId, |ending| ending.id.0);
     check!(Outbox, seat, u64::from, |row| row.number);
-    check!(Ended, shard, EventId, |end| end.id.0);
     check!(Scheduled, shard, u64::from, |row| row.ticket);
     check!(Urgent, shard, EventId, |row| row.0.0);
+    let page =
+        async |after: u64, limit: usize| rows!(bench, Query::Ended(shard, EventId(after), limit), Ended);
+    let (all, first, rest) = (page(0, 100).await, page(0, 2).await, page(2, 100).await);
+    assert!(all.ends.iter().map(|end| end.id.0).eq(1..=5));
+    assert_eq!((all.next, first.next, rest.next), (None, Some(EventId(2)), None), "where to go on");
+    three_pages(&all.ends, first.ends, rest.ends, page(5, 100).await.ends);
 }
 
 /// Contract 2, query: lists by key are ascending by key bytes.

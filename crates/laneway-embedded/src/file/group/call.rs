@@ -206,18 +206,20 @@ impl<'a, F> Turn<'a, F> {
                 "a call wrote {written} bytes, its cost says {}",
                 cost.bytes
             );
-            answer
+            let mut fetched = std::mem::take(&mut state.fetched);
+            let missed = fetched.take_missed();
+            assert!(missed.is_empty() || written == 0, "a rule reads everything before its first change");
+            (answer, fetched, missed)
         }));
-        let Ok(answer) = applied else {
+        let Ok((answer, fetched, missed)) = applied else {
             // Half a call may be in the open group: it must never be taken, so the lock stays until that is told.
             let cause: Arc<str> = "a rule of the store panicked; see its message, then restart".into();
             shared.fail(&state, &cause);
             return Attempt::Refused(StoreError::Down { reason: cause.to_string() });
         };
-        let mut fetched = std::mem::take(&mut state.fetched);
-        let missed = fetched.take_missed();
         if !missed.is_empty() {
-            assert_eq!(state.open_bytes(), before, "a rule reads everything before its first change");
+            // Others need not stand back while files are read.
+            self.withdraw();
             return Attempt::Missed(Box::new(fetched), missed);
         }
         // Nothing to write and nothing to wait for: leave the write thread asleep.
@@ -251,11 +253,18 @@ impl<'a, F> Turn<'a, F> {
     }
 }
 
-impl<F> Drop for Turn<'_, F> {
-    fn drop(&mut self) {
-        if self.announced {
+impl<F> Turn<'_, F> {
+    /// Takes back that others let this call go first.
+    fn withdraw(&mut self) {
+        if std::mem::take(&mut self.announced) {
             self.shared.pipeline.waiting_first.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+}
+
+impl<F> Drop for Turn<'_, F> {
+    fn drop(&mut self) {
+        self.withdraw();
     }
 }
 

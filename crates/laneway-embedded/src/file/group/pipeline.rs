@@ -22,7 +22,7 @@ pub(crate) struct Pipeline {
     inner: Mutex<Inner>,
     changed: Condvar,
     /// Calls that wait for a moment in which everything is durable; others let them go first.
-    pub(super) waiting_first: AtomicUsize,
+    pub(crate) waiting_first: AtomicUsize,
     /// Bytes left in the log's current segment as of the last write: for new work, and for settling.
     ordinary_room: AtomicU64,
     reserve_room: AtomicU64,

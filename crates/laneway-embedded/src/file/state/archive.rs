@@ -146,10 +146,16 @@ impl Archive {
         })
     }
 
-    /// The end of a job.
-    pub(crate) fn job_end(&self, shard: Shard, id: EventId, reach: Reach) -> Found<Option<StoredEnd>> {
+    /// The end of a job. Sealed segments up to `searched` are known not to have it.
+    pub(crate) fn job_end(
+        &self,
+        shard: Shard,
+        id: EventId,
+        searched: u64,
+        reach: Reach,
+    ) -> Found<Option<StoredEnd>> {
         self.settled(|| {
-            let sources = self.directory.job_end(shard, id);
+            let sources = self.directory.job_end(shard, id, searched);
             if let Some((serial, place)) = sources.open {
                 return self.read_end(serial, place, reach).map(Some);
             }
@@ -238,7 +244,7 @@ impl Archive {
         if stored.end.id != place.id {
             return Err(FindError::Store(read_error(frame.corrupt(at, "another job's end lies here"))));
         }
-        Ok(stored)
+        Ok(stored.detached())
     }
 }
 

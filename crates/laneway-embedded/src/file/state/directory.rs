@@ -105,13 +105,19 @@ impl Directory {
         })
     }
 
-    /// Segments that may hold the end of this job. An open one answers at once.
-    pub(crate) fn job_end(&self, shard: Shard, id: EventId) -> EndSources {
+    /// The newest sealed segment, zero if there is none. Segments are sealed in order, and nothing joins a sealed one.
+    pub(crate) fn newest_sealed(&self) -> u64 {
+        self.0.read().sealed.last_key_value().map_or(0, |(serial, _)| *serial)
+    }
+
+    /// Segments that may hold the end of this job, without sealed ones up to `searched`. An open one answers at once.
+    pub(crate) fn job_end(&self, shard: Shard, id: EventId, searched: u64) -> EndSources {
         let segments = self.0.read();
         let open = segments.open.iter().rev().find_map(|(serial, contents)| {
             contents.shards.get(&shard)?.ends.get(id).map(|end| (*serial, end))
         });
-        let sealed = segments.sealed_ends(shard).filter(|table| {
+        let unsearched = segments.sealed_ends(shard).take_while(|table| table.serial > searched);
+        let sealed = unsearched.filter(|table| {
             let ends = table.shard(shard).map(|found| found.ends);
             ends.is_some_and(|ends| (ends.first..=ends.last).contains(&id))
         });

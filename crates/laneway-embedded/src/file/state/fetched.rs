@@ -27,11 +27,28 @@ pub(crate) struct Since {
     pub(super) head: EventId,
 }
 
+/// What a search for the end of a job found, or as much of it as is wanted.
+#[derive(Debug)]
+pub(super) enum EndSearch<T> {
+    There(T),
+    /// It is in none of the sealed segments up to this one. They never change, so this stays true.
+    AbsentThrough(u64),
+}
+
+impl<T> EndSearch<T> {
+    fn of(archive: &Archive, shard: Shard, id: EventId, part: impl Fn(StoredEnd) -> T) -> Result<Self> {
+        let sealed = archive.directory().newest_sealed();
+        let end = from_files(archive.job_end(shard, id, 0, Reach::Files))?;
+        Ok(end.map_or(Self::AbsentThrough(sealed), |end| Self::There(part(end))))
+    }
+}
+
 /// Something that only a file can tell.
 #[derive(Clone, Debug)]
 pub(crate) enum Wanted {
     Event(Shard, EventId),
     JobEnd(Shard, EventId),
+    JobEndLife(Shard, EventId),
     JobEnds { shard: Shard, after: EventId, limit: usize },
     Since { shard: Shard, time: Timestamp, trimmed: EventId, head: EventId },
     Value(Arc<Snapshot>, IndexTable, Vec<u8>),
@@ -86,8 +103,8 @@ impl PageKey {
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {
     pub(super) events: HashMap<(Shard, EventId), Option<Event>>,
-    /// Ends of jobs as of a version of the directory.
-    ends: HashMap<(Shard, EventId), (u64, Option<StoredEnd>)>,
+    pub(super) ends: HashMap<(Shard, EventId), EndSearch<StoredEnd>>,
+    pub(super) end_lives: HashMap<(Shard, EventId), EndSearch<Timestamp>>,
     pub(super) end_pages: HashMap<(Shard, EventId, usize), Vec<StoredEnd>>,
     since: HashMap<Shard, (Timestamp, Since)>,
     /// Jobs of one shard, by event id.
@@ -123,15 +140,6 @@ impl Fetched {
         (*asked <= time && time.0 - asked.0 <= SINCE_MICROS).then_some(*since)
     }
 
-    /// The end of a job, if it was looked for in this version of the directory.
-    pub(super) fn end(&self, shard: Shard, id: EventId, version: u64) -> Option<Option<&StoredEnd>> {
-        match self.ends.get(&(shard, id)) {
-            Some((_, Some(end))) => Some(Some(end)),
-            Some((seen, None)) if *seen == version => Some(None),
-            _ => None,
-        }
-    }
-
     fn is_of(&self, index: &Arc<Snapshot>) -> bool {
         self.index.as_ref().is_some_and(|known| Arc::ptr_eq(known, index))
     }
@@ -148,9 +156,10 @@ impl Fetched {
                 self.events.insert((shard, id), event);
             }
             Wanted::JobEnd(shard, id) => {
-                let version = archive.directory().version();
-                let end = from_files(archive.job_end(shard, id, Reach::Files))?;
-                self.ends.insert((shard, id), (version, end));
+                self.ends.insert((shard, id), EndSearch::of(archive, shard, id, |end| end)?);
+            }
+            Wanted::JobEndLife(shard, id) => {
+                self.end_lives.insert((shard, id), EndSearch::of(archive, shard, id, |end| end.keep_until)?);
             }
             Wanted::JobEnds { shard, after, limit } => {
                 let ends = from_files(archive.job_ends(shard, after, limit, Reach::Files))?;

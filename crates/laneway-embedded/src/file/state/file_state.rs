@@ -245,7 +245,7 @@ impl FileState {
         for number in numbers {
             let JobNumber::Event(id) = number else { return Ok(None) };
             // The log has what is durable, and nothing else.
-            let end = in_memory(self.archive().job_end(shard, *id, Reach::Memory))?;
+            let end = in_memory(self.archive().job_end(shard, *id, 0, Reach::Memory))?;
             let Some(end) = end.flatten() else { return Ok(None) };
             let Some(state) = jobs::untouched_end(self, now, shard, end, results)? else { return Ok(None) };
             views.push(JobView { number: *number, state });

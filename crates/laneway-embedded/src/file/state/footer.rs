@@ -147,15 +147,18 @@ impl Footers {
     }
 
     fn file(&self, serial: u64) -> Result<Arc<dyn DiskFile>> {
+        let known =
+            self.open.lock().iter().find(|(found, _)| *found == serial).map(|(_, file)| Arc::clone(file));
+        let file = match known {
+            Some(file) => file,
+            // Not under the lock: the disk may take its time, and other look-ups need only files that are open.
+            None => {
+                let path = self.path(serial);
+                self.disk.open(&path).map_err(|error| down("open", &path, &error))?
+            }
+        };
         let mut open = self.open.lock();
-        if let Some(at) = open.iter().position(|(found, _)| *found == serial) {
-            let entry = open.remove(at);
-            let file = Arc::clone(&entry.1);
-            open.push(entry);
-            return Ok(file);
-        }
-        let path = self.path(serial);
-        let file = self.disk.open(&path).map_err(|error| down("open", &path, &error))?;
+        open.retain(|(found, _)| *found != serial);
         if open.len() >= OPEN_MAX {
             open.remove(0);
         }
@@ -441,8 +444,11 @@ fn decode(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{OnceLock, Weak};
+
     use super::*;
     use crate::file::disk::RealDisk;
+    use crate::file::disk::simulated::{Call, SimulatedDisk, WatchedDisk};
     use crate::file::state::contents::{FrameContents, Run};
 
     #[test]
@@ -481,5 +487,27 @@ mod tests {
         assert_eq!(footers.serials().unwrap(), [3]);
         contents.shards.get_mut(&shard(9)).unwrap().last = EventId(2);
         assert!(!footers.agrees(3, &contents).unwrap());
+    }
+
+    #[test]
+    fn footer_is_opened_without_the_lock_of_the_open_ones() {
+        let disk = WatchedDisk::new(SimulatedDisk::new());
+        let dir = Path::new("/store");
+        disk.create_dir(dir).unwrap();
+        let footers = Arc::new(Footers::open(Arc::new(disk.clone()), dir, 9).unwrap());
+        footers.write(3, 5, &SegmentContents::default()).unwrap();
+        let opened: Arc<OnceLock<bool>> = Arc::default();
+        let (free, inside): (_, Weak<Footers>) = (Arc::clone(&opened), Arc::downgrade(&footers));
+        disk.watch(move |call, _| {
+            if call == Call::Open {
+                let footers = inside.upgrade().unwrap();
+                free.set(footers.open.try_lock().is_some()).unwrap();
+            }
+            Ok(())
+        });
+        footers.table(3).unwrap();
+        assert_eq!(opened.get(), Some(&true), "others would wait for this file");
+        footers.table(3).unwrap();
+        assert_eq!(footers.open.lock().len(), 1, "it is opened once");
     }
 }

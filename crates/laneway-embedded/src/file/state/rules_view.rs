@@ -13,7 +13,7 @@ use laneway_core::{
 
 use super::archive::{Reach, in_memory};
 use super::contents::Run;
-use super::fetched::{Directly, Fetched, IndexReader, Wanted};
+use super::fetched::{Directly, EndSearch, Fetched, IndexReader, Wanted};
 use super::file_state::FileState;
 use super::rows::RowKey;
 use super::tails::parse_shard;
@@ -108,29 +108,36 @@ impl FileState {
         }
     }
 
-    /// The first event that is kept aside, not trimmed, and of this time or later. They are older than all in the log.
+    /// The first event up to `through` that is kept aside, not trimmed, and of this time or later. They are older than all in
+    /// the log.
     fn first_kept_since(
         &self,
         reader: &impl IndexReader,
         shard: Shard,
         trimmed: EventId,
         time: Timestamp,
+        through: EventId,
     ) -> Result<Option<EventId>> {
-        let (through, mut after) = (self.kept_of(shard).events, trimmed);
-        while after < through {
-            let row = keys::shard_number(shard, after.0);
-            let rows =
-                self.find_rows(reader, Table::KeptEvent, &keys::shard(shard), Some(&row), NOTED_AT_ONCE)?;
-            let Some((last, _)) = rows.last() else { break };
-            after = EventId(keys::last_number(last)?);
-            for (_, row) in rows {
-                let KeptEvent(event) = KeptEvent::from_row(row)?;
-                if event.time >= time {
-                    return Ok(Some(event.id));
-                }
+        // Times ascend with ids. The middles do not depend on `through`, which grows while the rows are being read: what was
+        // read for one attempt serves the next.
+        let (mut older, mut last, mut first) = (trimmed, self.kept_of(shard).events, None);
+        while older < last {
+            let middle = EventId(u64::midpoint(older.0, last.0));
+            let next = if middle < through { self.next_kept(reader, shard, middle)? } else { None };
+            match next {
+                Some(event) if event.time < time => older = event.id,
+                Some(event) => (last, first) = (middle, Some(event.id)),
+                None => last = middle,
             }
         }
-        Ok(None)
+        Ok(first.filter(|first| *first <= through))
+    }
+
+    /// The first event behind an id that is kept aside.
+    fn next_kept(&self, reader: &impl IndexReader, shard: Shard, id: EventId) -> Result<Option<Event>> {
+        let row = keys::shard_number(shard, id.0);
+        let rows = self.find_rows(reader, Table::KeptEvent, &keys::shard(shard), Some(&row), 1)?;
+        rows.into_iter().next().map(|(_, row)| Ok(KeptEvent::from_row(row)?.0)).transpose()
     }
 
     /// An event that is kept aside.
@@ -189,14 +196,16 @@ impl FileState {
         reader: &impl IndexReader,
         shard: Shard,
         time: Timestamp,
+        through: EventId,
     ) -> Result<Option<EventId>> {
         let Some(info) = self.shards.get(&shard) else { return Ok(None) };
         // Nothing of an idle shard is young enough.
-        if info.time < time || info.trimmed >= info.head {
+        if info.time < time || info.trimmed >= through.min(info.head) {
             return Ok(None);
         }
-        if let Some(kept) = self.first_kept_since(reader, shard, info.trimmed, time)? {
-            return Ok(Some(kept));
+        let kept = self.first_kept_since(reader, shard, info.trimmed, time, through)?;
+        if kept.is_some() || through <= self.kept_of(shard).events {
+            return Ok(kept);
         }
         let durable = self.published.head(shard).unwrap_or(info.trimmed);
         let since = match fetched.since(shard, time) {
@@ -208,7 +217,8 @@ impl FileState {
         };
         // Events that came after the look are the newest of all.
         let newer = (info.head > since.head).then(|| since.head.next());
-        Ok(since.first.or(newer).map(|first| first.max(info.trimmed.next())))
+        let first = since.first.or(newer).map(|first| first.max(info.trimmed.next()));
+        Ok(first.filter(|first| *first <= through))
     }
 
     fn find_job_end(
@@ -218,23 +228,51 @@ impl FileState {
         shard: Shard,
         id: EventId,
     ) -> Result<Option<StoredEnd>> {
+        let searched = match fetched.ends.get(&(shard, id)) {
+            Some(EndSearch::There(end)) => return Ok(Some(end.clone())),
+            Some(EndSearch::AbsentThrough(serial)) => *serial,
+            None => 0,
+        };
+        let found = self.end_in_memory(reader, shard, id, searched)?;
+        found.ok_or_else(|| fetched.miss(Wanted::JobEnd(shard, id)))
+    }
+
+    fn find_job_end_life(
+        &self,
+        fetched: &Fetched,
+        reader: &impl IndexReader,
+        shard: Shard,
+        id: EventId,
+    ) -> Result<Option<Timestamp>> {
+        let searched = match fetched.end_lives.get(&(shard, id)) {
+            Some(EndSearch::There(until)) => return Ok(Some(*until)),
+            Some(EndSearch::AbsentThrough(serial)) => *serial,
+            None => 0,
+        };
+        let found = self.end_in_memory(reader, shard, id, searched)?;
+        let found = found.map(|end| end.map(|end| end.keep_until));
+        found.ok_or_else(|| fetched.miss(Wanted::JobEndLife(shard, id)))
+    }
+
+    /// The end of a job; `None` if only a file can tell. Sealed segments up to `searched` do not have it.
+    fn end_in_memory(
+        &self,
+        reader: &impl IndexReader,
+        shard: Shard,
+        id: EventId,
+        searched: u64,
+    ) -> Result<Option<Option<StoredEnd>>> {
         if self.kept_of(shard).may_have_end(id)
             && let Some(row) =
                 self.rows.get(&row_key(Table::KeptEnd, &keys::shard_number(shard, id.0)), reader)?
         {
-            return StoredEnd::from_row(row).map(Some);
+            return Ok(Some(Some(StoredEnd::from_row(row)?)));
         }
         if let Some((_, stored)) = self.fresh_ends().find(|(found, end)| *found == shard && end.end.id == id)
         {
-            return Ok(Some(stored.clone()));
+            return Ok(Some(Some(stored.clone())));
         }
-        if let Some(end) = in_memory(self.archive().job_end(shard, id, Reach::Memory))? {
-            return Ok(end);
-        }
-        match fetched.end(shard, id, self.archive().directory().version()) {
-            Some(end) => Ok(end.cloned()),
-            None => Err(fetched.miss(Wanted::JobEnd(shard, id))),
-        }
+        in_memory(self.archive().job_end(shard, id, searched, Reach::Memory))
     }
 
     fn find_job_ends(
@@ -323,12 +361,16 @@ impl View for FileState {
         self.find_job_mark(&self.fetched, &Directly, shard, id)
     }
 
-    fn first_since(&self, shard: Shard, time: Timestamp) -> Result<Option<EventId>> {
-        self.find_first_since(&self.fetched, &Directly, shard, time)
+    fn first_since(&self, shard: Shard, time: Timestamp, through: EventId) -> Result<Option<EventId>> {
+        self.find_first_since(&self.fetched, &Directly, shard, time, through)
     }
 
     fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>> {
         self.find_job_end(&self.fetched, &Directly, shard, id)
+    }
+
+    fn job_end_life(&self, shard: Shard, id: EventId) -> Result<Option<Timestamp>> {
+        self.find_job_end_life(&self.fetched, &Directly, shard, id)
     }
 
     fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>> {
@@ -416,12 +458,16 @@ impl View for Seen<'_> {
         self.state.find_job_mark(self.fetched, self.fetched, shard, id)
     }
 
-    fn first_since(&self, shard: Shard, time: Timestamp) -> Result<Option<EventId>> {
-        self.state.find_first_since(self.fetched, self.fetched, shard, time)
+    fn first_since(&self, shard: Shard, time: Timestamp, through: EventId) -> Result<Option<EventId>> {
+        self.state.find_first_since(self.fetched, self.fetched, shard, time, through)
     }
 
     fn job_end(&self, shard: Shard, id: EventId) -> Result<Option<StoredEnd>> {
         self.state.find_job_end(self.fetched, self.fetched, shard, id)
+    }
+
+    fn job_end_life(&self, shard: Shard, id: EventId) -> Result<Option<Timestamp>> {
+        self.state.find_job_end_life(self.fetched, self.fetched, shard, id)
     }
 
     fn job_ends(&self, shard: Shard, after: EventId, limit: usize) -> Result<Vec<StoredEnd>> {

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 
+use futures::FutureExt;
 use futures::executor::block_on;
 use laneway_core::store::{Define, Entry, Query, Read, ReadFrom, Rows, Trim};
 use laneway_core::{EventId, Key, Store, StoreError, StreamInfo, StreamSettings};
@@ -129,4 +131,28 @@ fn list_that_needs_much_from_the_index_is_looked_at_a_few_times_only() {
     }));
     assert!(matches!(list.unwrap(), Rows::Tails(tails) if tails.len() == LANES));
     assert!(looks.get() <= 3, "{} looks: one for each of {LANES} lanes", looks.get());
+}
+
+#[test]
+fn read_whose_caller_gave_up_still_counts_as_one() {
+    let store = open(&SimulatedDisk::new());
+    let readers = &store.shared().file_readers;
+    let all = readers.available_permits();
+    let (began, begun) = channel();
+    let (go, held) = channel::<()>();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let read = store.shared().read_files(move || {
+            began.send(()).unwrap();
+            held.recv().unwrap();
+            Ok(())
+        });
+        let mut read = Box::pin(read);
+        assert!(read.as_mut().now_or_never().is_none(), "it waits for its file");
+        begun.recv().unwrap();
+        drop(read);
+        assert_eq!(readers.available_permits(), all - 1, "the read goes on");
+        go.send(()).unwrap();
+        drop(readers.acquire_many(u32::try_from(all).unwrap()).await.unwrap());
+    });
 }

@@ -16,14 +16,14 @@ use crate::file::disk::simulated::SimulatedDisk;
 use crate::machine;
 
 /// A stream of which everything may go at once.
-fn busy(store: &FileStore) -> StreamInfo {
+pub(super) fn busy(store: &FileStore) -> StreamInfo {
     let settings = StreamSettings { partitions: 1, keep: Duration::ZERO, ..StreamSettings::default() };
     let define = Define::Stream { name: "busy".to_owned(), expect: None, settings };
     block_on(store.define(define)).unwrap().stream.unwrap()
 }
 
 /// Writes through many segments what may go at once. Answers how many segments there were at most.
-fn churn(store: &FileStore, busy: &StreamInfo) -> usize {
+pub(super) fn churn(store: &FileStore, busy: &StreamInfo) -> usize {
     let mut most = 0;
     for _ in 0..60 {
         append(store, busy, 10, 100_000).unwrap();

@@ -261,7 +261,7 @@ impl Turn<'_> {
         let Rows::Scheduled(scheduled) = self.store.query(Query::Scheduled(shard, 0, 20)).await? else {
             panic!("the schedule was asked for");
         };
-        let jobs = match (ended.first(), scheduled.last()) {
+        let jobs = match (ended.ends.first(), scheduled.last()) {
             (Some(end), _) if self.rng.bool() => Jobs::Forget { shard, number: JobNumber::Event(end.id) },
             (_, Some(row)) if self.rng.bool() => Jobs::CancelScheduled { shard, ticket: row.ticket },
             (Some(end), _) => {

@@ -76,7 +76,7 @@ impl Picture {
             seats.push(SeatPicture::take(store, Seat { shard, processor: view.processor }, view).await?);
         }
         let entries = entries(store, ground, info.trimmed).await?;
-        let ended = rows!(store, Query::Ended(shard, EventId(0), ALL), Ended);
+        let ended = rows!(store, Query::Ended(shard, EventId(0), ALL), Ended).ends;
         let events = (1..=info.head.0).rev().take(200).map(|id| JobNumber::Event(EventId(id)));
         let tickets = (1..=info.scheduled).rev().take(50).map(JobNumber::Schedule);
         let numbers = events.chain(tickets).collect();

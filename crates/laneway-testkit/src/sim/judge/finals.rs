@@ -54,7 +54,7 @@ impl ShardFound {
             }
             events.extend(page);
         }
-        let ended = rows!(store, Query::Ended(shard, EventId(0), ALL), Ended);
+        let ended = rows!(store, Query::Ended(shard, EventId(0), ALL), Ended).ends;
         Self { events, ended, trimmed: info.trimmed, seats }
     }
 }
