@@ -104,7 +104,12 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
     print(&match form {
         Form::Table => report::table(&rows, &about),
         Form::Json => report::json(&rows, &about),
-    })
+    })?;
+    let missed = rows.iter().filter(|row| row.reached() == Some(false)).map(|row| &row.name[..]);
+    match missed.collect::<Vec<_>>().join("; ") {
+        missed if missed.is_empty() => Ok(()),
+        missed => Err(format!("these rows do not reach what they must: {missed}").into()),
+    }
 }
 
 fn kernel() -> Result<String, Failure> {

@@ -52,7 +52,7 @@ impl Row {
     }
 
     /// Whether the rate is what it must be.
-    fn reached(&self) -> Option<bool> {
+    pub(crate) fn reached(&self) -> Option<bool> {
         self.must.map(|must| match self.better {
             Better::Higher => self.rate >= must,
             Better::Lower => self.rate <= must,

@@ -13,15 +13,14 @@ pub(crate) fn names() -> Vec<String> {
 
 pub(crate) fn run(context: &Context) -> Result<Vec<Row>, Failure> {
     let mut rows = hot_lane::run(context)?;
-    let others = [
-        (backlog::NAME, backlog::run as fn(&Context) -> Result<Row, Failure>),
-        (latency::NAME, latency::run),
-        (interference::NAME, interference::run),
-    ];
-    for (name, run) in others {
-        if context.wants(name) {
-            rows.push(run(context)?);
-        }
+    if context.wants(backlog::NAME) {
+        rows.push(backlog::run(context)?);
+    }
+    if context.wants(latency::NAME) {
+        rows.extend(latency::run(context)?);
+    }
+    if context.wants(interference::NAME) {
+        rows.push(interference::run(context)?);
     }
     Ok(rows)
 }
