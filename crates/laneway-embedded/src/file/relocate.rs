@@ -12,7 +12,7 @@ use laneway_core::{Event, EventId, Result, Shard, Timestamp};
 use super::cost;
 use super::group::Cost;
 use super::log::Space;
-use super::state::{FileState, Reach, SegmentTable, ShardTable, from_files};
+use super::state::{FileState, Reach, SegmentTable, from_files};
 use super::store::Shared;
 use crate::machine::{self, StoredEnd, View};
 
@@ -45,26 +45,31 @@ pub(super) fn is_log_long(shared: &Shared, serial: u64) -> bool {
 
 /// How many bytes of rows the oldest of these segments is worth.
 ///
-/// That is half of the log, shared out by how much of it is needed. Where everything is needed, as with many small results,
-/// a segment holds back no more than itself, and rows would take more room than the log.
+/// That is half of the log, shared out by how much of it is needed. Where everything is needed, as with events that are kept
+/// for a while or many small results, a segment holds back no more than itself.
 pub(super) fn row_bytes_max(shared: &Shared, sealed: &[Arc<SegmentTable>], now: Timestamp) -> u64 {
     let segment = shared.options.segment_bytes;
     let log: u64 = shared.log.segments().iter().map(|segment| segment.end).sum();
-    let rows = |table: &Arc<SegmentTable>| rows_needed(&shared.state.read(), table, now);
-    let needed: u64 = sealed.iter().map(|table| (rows(table) * cost::KEPT_ROW as u64).min(segment)).sum();
+    let bytes = |table: &Arc<SegmentTable>| bytes_needed(&shared.state.read(), table, now, segment);
+    let needed: u64 = sealed.iter().map(bytes).sum();
     log / needed.div_ceil(segment).max(1) / ROWS_PART
 }
 
-/// How many events and ends of a segment may be needed, without a look at the segment.
-fn rows_needed(state: &FileState, table: &SegmentTable, now: Timestamp) -> u64 {
-    let rows = |found: &ShardTable| {
-        let Some(trimmed) = state.shard(found.shard).map(|info| info.trimmed) else { return 0 };
-        let before = trimmed.0.max(found.runs.first.0.saturating_sub(1));
-        let events = if found.runs.is_empty() { 0 } else { found.runs.last.0.saturating_sub(before) };
-        let has_ends = table.keep_until >= now || found.ends.last > trimmed;
-        events + if has_ends { found.ends.len() } else { 0 }
-    };
-    table.shards.iter().map(rows).sum()
+/// About how many bytes of rows would be needed of a segment, at most the segment itself; without a look at it.
+fn bytes_needed(state: &FileState, table: &SegmentTable, now: Timestamp, segment: u64) -> u64 {
+    let (mut all, mut needed) = (0, 0);
+    for found in &table.shards {
+        let first = found.runs.first.0.saturating_sub(1);
+        let events = if found.runs.is_empty() { 0 } else { found.runs.last.0.saturating_sub(first) };
+        all += events + found.ends.len();
+        let Some(trimmed) = state.shard(found.shard).map(|info| info.trimmed) else { continue };
+        needed += events.min(found.runs.last.0.saturating_sub(trimmed.0));
+        if table.keep_until >= now || found.ends.last > trimmed {
+            needed += found.ends.len();
+        }
+    }
+    let payload = segment * needed / all.max(1);
+    (payload + needed * cost::KEPT_ROW as u64).min(segment)
 }
 
 /// Moves what is needed of a sealed segment out of it, and answers how many bytes of rows that took; `None` if it would take
