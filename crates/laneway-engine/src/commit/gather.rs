@@ -16,6 +16,8 @@ use laneway_core::store::{
 };
 use laneway_core::{CommitId, EventId, Fence, Key, LaneName, LaneRecord, Passed, Seat};
 
+use crate::lane::name_of;
+
 /// Bytes after which nothing more is gathered. The rest of what a commit may carry is for what cannot be put off any more:
 /// the piece that went beyond, and a page that was being read.
 const BYTES_ENOUGH: usize = COMMIT_BYTES_MAX / 3;
@@ -169,6 +171,7 @@ impl<A> Gathering<A> {
 
     pub(crate) fn dead(&mut self, dead: DeadLetter) {
         let event = &dead.event;
+        self.reviving.insert(name_of(event));
         let key = event.key.as_ref().map_or(0, |key| key.bytes().len());
         let kept = key + event.kind.bytes().len() + event.headers.bytes().len() + event.data.len();
         self.bytes += kept + dead.cause.len();

@@ -73,6 +73,10 @@ impl Seat {
         let Some(in_flight) = self.in_flight.take() else { return };
         self.next_due_durable = in_flight.next_due;
         in_flight.lanes.iter().for_each(|lane| self.requests.moved(lane));
+        if let Some(ended) = &mut self.ended_since_wish {
+            ended.extend(in_flight.lanes.iter().cloned());
+            ended.extend(in_flight.after.iter().filter_map(After::ended_lane).cloned());
+        }
         self.urgent.committed(in_flight.lanes.iter());
         if let Some(changed) = &mut self.committed_while_loading {
             changed.extend(in_flight.lanes);

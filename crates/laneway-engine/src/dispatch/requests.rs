@@ -4,6 +4,8 @@
 //! A request that finds nothing to do any more says so: asking twice is harmless. One that has to wait steps aside
 //! (`queue`), so that it holds up no other.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use laneway_core::limits::WINDOW_IDS;
 use laneway_core::store::{Entry, JobResult, LaneView, RequestOp, Reset, SeatStatus};
@@ -52,6 +54,7 @@ impl Seat {
         let mut changed = std::mem::take(&mut self.changed_since_wish);
         changed.retain(|lane| self.is_changing(lane));
         self.changed_since_wish = changed;
+        self.ended_since_wish = Some(BTreeSet::new());
         self.requests.sent();
     }
 
@@ -59,15 +62,16 @@ impl Seat {
     /// looked up again.
     pub(crate) fn grant_all(&mut self, env: &Env, wishes: Vec<Wish>, now: Now) {
         if wishes.is_empty() {
-            return self.requests.nothing_found();
+            self.requests.nothing_found();
         }
         for (place, wish) in wishes.into_iter().enumerate() {
             let may_go_on = || !self.gathering.is_enough() && self.requests.may_go_on(wish.fetched_after);
             if place > 0 && !may_go_on() {
-                return;
+                break;
             }
             self.grant(env, wish, now);
         }
+        self.ended_since_wish = None;
     }
 
     /// Decides a request.

@@ -97,6 +97,8 @@ pub(crate) struct Seat {
     pub(super) changed_lanes: BTreeSet<LaneName>,
     /// Lanes whose record changed since a request was looked up.
     pub(super) changed_since_wish: BTreeSet<LaneName>,
+    /// While requests are being looked up: lanes of which an event has ended since, also as a dead letter.
+    pub(super) ended_since_wish: Option<BTreeSet<LaneName>>,
     /// While lanes are being loaded: those that a commit changed meanwhile.
     pub(super) committed_while_loading: Option<BTreeSet<LaneName>>,
     /// Events that were moved to a siding before they were read.
@@ -182,6 +184,17 @@ pub(crate) enum After {
     States(Vec<(Key, Option<Versioned>)>),
     /// The processor began anew on this shard: nothing in memory is true any more.
     Reset,
+}
+
+impl After {
+    /// The lane of which a run is over.
+    pub(super) fn ended_lane(&self) -> Option<&LaneName> {
+        match self {
+            Self::Finish { turn } | Self::Block { turn } => Some(&turn.key),
+            Self::CaughtUp { lane } => Some(lane),
+            _ => None,
+        }
+    }
 }
 
 /// A run under way.
@@ -293,6 +306,7 @@ impl Seat {
             forwarded_durable: progress.forwarded,
             changed_lanes: BTreeSet::new(),
             changed_since_wish: BTreeSet::new(),
+            ended_since_wish: None,
             committed_while_loading: None,
             sided_unread: BTreeSet::new(),
             wanted_lanes: VecDeque::new(),

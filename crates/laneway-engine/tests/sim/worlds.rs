@@ -15,7 +15,7 @@ use crate::seam;
 /// Worlds in one run of the tests.
 const SEEDS: u64 = 300;
 /// Worlds in which a planted bug must be found. All of them are clean without it.
-const SEEDS_PER_PLANT: u64 = 40;
+const SEEDS_PER_PLANT: u64 = 200;
 /// What the worlds of one run must have simulated together.
 const SIMULATED_MIN: Duration = Duration::from_secs(50 * 3_600);
 /// How much must have gone wrong in them.
