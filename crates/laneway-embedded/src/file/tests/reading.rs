@@ -136,12 +136,13 @@ fn list_that_needs_much_from_the_index_is_looked_at_a_few_times_only() {
 #[test]
 fn read_whose_caller_gave_up_still_counts_as_one() {
     let store = open(&SimulatedDisk::new());
-    let readers = &store.shared().file_readers;
+    let readers = Arc::clone(&store.shared().file_readers);
     let all = readers.available_permits();
     let (began, begun) = channel();
     let (go, held) = channel::<()>();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(async {
+    // It owns `go`: should it panic, the read ends too.
+    runtime.block_on(async move {
         let read = store.shared().read_files(move || {
             began.send(()).unwrap();
             held.recv().unwrap();
