@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use laneway_core::limits::WINDOW_IDS;
-use laneway_core::store::{Entry, LaneView, Page, RequestOp, SeatStatus};
+use laneway_core::store::{DeadLetter, Entry, LaneView, Page, RedriveTo, RequestOp, SeatStatus};
 use laneway_core::{Block, EventId, LaneRecord, Timestamp};
 
-use super::super::fetch::{Loaded, Siding, Wanted};
+use super::super::fetch::{Loaded, Siding, Wanted, plain};
 use super::super::seat::RunNo;
 use super::super::settings::{Batch, ProcessorSettings};
 use super::fixture::{NOW, Played, done, event_in, failed, lane, wish};
@@ -183,6 +183,24 @@ fn resume_that_was_looked_up_before_the_halt_was_durable_is_looked_up_again() {
         played.durable(&resumed);
         assert_eq!(played.seat.next_wanted_lane(), Some(lane(1)));
     }
+}
+
+#[test]
+fn redrive_that_was_looked_up_before_a_later_event_ended_is_looked_up_again() {
+    let mut played = Played::clean(ProcessorSettings::default());
+    let op = RequestOp::Redrive { id: Some(EventId(1)), lane: lane(1), to: RedriveTo::Place };
+    let mut redrive = wish(1, op);
+    redrive.lane = Some(plain(lane(1)));
+    let letter = event_in(1, 1);
+    redrive.dead = vec![DeadLetter { event: letter, cause: Bytes::new(), attempts: 1, at: Timestamp(0) }];
+    played.seat.wish_sent();
+    played.read_in(1, 2);
+    let run = start(&mut played);
+    played.done(run);
+    played.commit();
+    played.decide(redrive);
+    assert!(played.sent().is_none(), "event 1 would run after event 2");
+    assert_eq!(played.seat.wants_requests().map(|(after, _)| after), Some(0));
 }
 
 #[test]
