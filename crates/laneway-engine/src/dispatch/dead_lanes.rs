@@ -113,8 +113,8 @@ impl DeadLanes {
         self.commits
     }
 
-    /// The store did not have this letter when it was read, after so many commits. It is no longer listed, unless the
-    /// commit on its way brings it, or one that became durable since the read.
+    /// Removes a letter that a read, after so many commits, did not find. Keeps it if the commit on its way brings it,
+    /// or if a commit with letters became durable since the read.
     pub(super) fn is_gone(&mut self, lane: &LaneName, id: EventId, commits: u64) {
         let letter = (hash_of(lane), id);
         if let List::Known(known) = &mut self.list

@@ -73,7 +73,7 @@ impl Seat {
         let Some(in_flight) = self.in_flight.take() else { return };
         self.next_due_durable = in_flight.next_due;
         in_flight.lanes.iter().for_each(|lane| self.requests.moved(lane));
-        if let Some(ended) = &mut self.ended_since_wish {
+        if let Some(ended) = &mut self.ended_since_look_up {
             ended.extend(in_flight.lanes.iter().cloned());
             ended.extend(in_flight.after.iter().filter_map(After::ended_lane).cloned());
         }

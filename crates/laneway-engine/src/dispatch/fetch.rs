@@ -33,8 +33,8 @@ const DUE_WITHIN: Duration = Duration::from_secs(24 * 3_600);
 /// When it is looked again for lanes that are due and were not loaded.
 const DUE_AGAIN: Duration = Duration::from_millis(10);
 
-/// Of the events that requests are about, about so much is read before the requests are decided.
-const WISHES_BYTES: usize = PAGE_BYTES_MAX / 4;
+/// Bytes of events and dead letters that are read for one page of requests, give or take one request.
+const LOOK_UP_BYTES: usize = PAGE_BYTES_MAX / 4;
 
 /// Parked lanes that run again in one commit when a halt ends.
 pub(super) const PARKED_MAX: usize = 1_000;
@@ -259,31 +259,31 @@ fn bytes_of(page: &Page) -> usize {
     page.entries.iter().map(|entry| if let Entry::Event(event) = entry { size_of(event) } else { 0 }).sum()
 }
 
-/// Looks up what requests are about, one after the other, until so much is read that the others had better wait.
-pub(crate) async fn look_up_wishes(
+/// Looks up what requests are about, in order. Stops once [`LOOK_UP_BYTES`] are read; the caller asks again for the rest.
+pub(crate) async fn look_up_requests(
     ground: &Ground,
     seat: SeatId,
     rows: Vec<RequestRow>,
     after: u64,
     by_lane: &Mutex<DeadLanes>,
 ) -> Result<Vec<Wish>> {
-    let (mut wishes, mut bytes, mut fetched_after) = (Vec::with_capacity(rows.len()), 0, after);
+    let (mut found, mut bytes, mut fetched_after) = (Vec::with_capacity(rows.len()), 0, after);
     for row in rows {
         let number = row.number;
-        let wish = look_up_wish(ground, seat, row, fetched_after, by_lane).await?;
-        bytes += bytes_of(&wish.siding.events);
-        bytes += wish.dead.iter().map(|letter| size_of(&letter.event)).sum::<usize>();
-        wishes.push(wish);
-        if bytes >= WISHES_BYTES {
+        let request = look_up_request(ground, seat, row, fetched_after, by_lane).await?;
+        bytes += bytes_of(&request.siding.events);
+        bytes += request.dead.iter().map(|letter| size_of(&letter.event)).sum::<usize>();
+        found.push(request);
+        if bytes >= LOOK_UP_BYTES {
             break;
         }
         fetched_after = number;
     }
-    Ok(wishes)
+    Ok(found)
 }
 
 /// Looks up what a request is about.
-async fn look_up_wish(
+async fn look_up_request(
     ground: &Ground,
     seat: SeatId,
     row: RequestRow,

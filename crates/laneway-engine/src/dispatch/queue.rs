@@ -303,7 +303,11 @@ mod tests {
         requests.moved(&lane());
         assert!(requests.may_go_on(1) && requests.found(2));
         requests.answered(2);
-        assert_eq!((requests.wanted(), requests.page_len()), (Some(0), 1), "it is looked at again, alone");
+        assert_eq!(
+            (requests.wanted(), requests.page_len()),
+            (Some(0), 1),
+            "the seat looks at it again, alone"
+        );
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Seat {
             // Its lane is just about to end what is in memory.
             return Verdict::PutOff(Until::Lane(lane.clone()));
         }
-        if self.ended_since_wish.as_ref().is_some_and(|ended| ended.contains(lane)) {
+        if self.ended_since_look_up.as_ref().is_some_and(|ended| ended.contains(lane)) {
             // What came after these letters may have ended, or be a letter too, and the look-up has missed it.
             return Verdict::LookUpAgain(lane.clone());
         }

@@ -54,24 +54,24 @@ impl Seat {
         let mut changed = std::mem::take(&mut self.changed_since_wish);
         changed.retain(|lane| self.is_changing(lane));
         self.changed_since_wish = changed;
-        self.ended_since_wish = Some(BTreeSet::new());
+        self.ended_since_look_up = Some(BTreeSet::new());
         self.requests.sent();
     }
 
     /// Decides requests that were looked up together, as far as the next commit has room for their effects. The rest is
     /// looked up again.
-    pub(crate) fn grant_all(&mut self, env: &Env, wishes: Vec<Wish>, now: Now) {
-        if wishes.is_empty() {
+    pub(crate) fn grant_all(&mut self, env: &Env, requests: Vec<Wish>, now: Now) {
+        if requests.is_empty() {
             self.requests.nothing_found();
         }
-        for (place, wish) in wishes.into_iter().enumerate() {
-            let may_go_on = || !self.gathering.is_enough() && self.requests.may_go_on(wish.fetched_after);
+        for (place, request) in requests.into_iter().enumerate() {
+            let may_go_on = || !self.gathering.is_enough() && self.requests.may_go_on(request.fetched_after);
             if place > 0 && !may_go_on() {
                 break;
             }
-            self.grant(env, wish, now);
+            self.grant(env, request, now);
         }
-        self.ended_since_wish = None;
+        self.ended_since_look_up = None;
     }
 
     /// Decides a request.

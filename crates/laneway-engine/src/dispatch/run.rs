@@ -377,7 +377,7 @@ impl Loop {
             page = answer(&mut self.reading) => self.on_page(page)?,
             views = answer(&mut self.looking_up) => self.on_views(views),
             loaded = answer(&mut self.loading) => self.on_loaded(loaded),
-            wishes = answer(&mut self.wishing) => self.on_wishes(wishes),
+            requests = answer(&mut self.wishing) => self.on_requests(requests),
             found = answer(&mut self.urging) => self.on_urgent(found),
             forwarded = answer(&mut self.forwarding) => self.on_forwarded(forwarded)?,
             promoted = answer(&mut self.promoting) => self.on_promoted(promoted),
@@ -526,9 +526,9 @@ impl Loop {
         }
     }
 
-    fn on_wishes(&mut self, wishes: Result<Vec<Wish>>) {
-        match wishes {
-            Ok(wishes) => self.seat.grant_all(&self.ground.env, wishes, self.ground.env.now()),
+    fn on_requests(&mut self, requests: Result<Vec<Wish>>) {
+        match requests {
+            Ok(requests) => self.seat.grant_all(&self.ground.env, requests, self.ground.env.now()),
             Err(error) => self.try_again(&error),
         }
     }

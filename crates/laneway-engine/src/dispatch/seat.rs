@@ -98,7 +98,7 @@ pub(crate) struct Seat {
     /// Lanes whose record changed since a request was looked up.
     pub(super) changed_since_wish: BTreeSet<LaneName>,
     /// While requests are being looked up: lanes of which an event has ended since, also as a dead letter.
-    pub(super) ended_since_wish: Option<BTreeSet<LaneName>>,
+    pub(super) ended_since_look_up: Option<BTreeSet<LaneName>>,
     /// While lanes are being loaded: those that a commit changed meanwhile.
     pub(super) committed_while_loading: Option<BTreeSet<LaneName>>,
     /// Events that were moved to a siding before they were read.
@@ -306,7 +306,7 @@ impl Seat {
             forwarded_durable: progress.forwarded,
             changed_lanes: BTreeSet::new(),
             changed_since_wish: BTreeSet::new(),
-            ended_since_wish: None,
+            ended_since_look_up: None,
             committed_while_loading: None,
             sided_unread: BTreeSet::new(),
             wanted_lanes: VecDeque::new(),

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use laneway_core::store::{DeadLetter, JobState, Jobs, LaneChange, Query, Reset, StateWrite};
 use laneway_core::{EventId, Fence, JobNumber, StartAt, StreamSettings, Terminal, Timestamp};
 
+use super::define::starts_at_times;
 use super::expect::rows;
 use crate::bench::{Bench, Place, draft, emit, ending, key, lane, lane_change, parked, passed};
 
@@ -100,15 +101,10 @@ pub async fn a_reset_begins_at_a_time(bench: &Bench) {
         return;
     }
     let place = bench.place().await;
-    let first = bench.send_one(&place, draft("a", "1")).await;
-    let early = bench.now();
-    bench.advance(Duration::from_secs(10));
-    let late = bench.now();
-    let second = bench.send_one(&place, draft("b", "2")).await;
-    let mut fence = bench.pass(place.seat, &[first, second]).await.fence;
-    for (time, floor) in [(early, EventId(0)), (late, first), (late.after(Duration::from_secs(1)), second)] {
-        fence = reset(bench, &place, fence, StartAt::Time(time), false).await;
-        assert_eq!(bench.seat_view(place.seat).await.progress.window.floor(), floor, "{time:?}");
+    let mut fence = bench.seize(place.seat).await.progress.fence;
+    for (start, floor) in starts_at_times(bench, &place).await {
+        fence = reset(bench, &place, fence, start, false).await;
+        assert_eq!(bench.seat_view(place.seat).await.progress.window.floor(), floor, "{start:?}");
     }
 }
 

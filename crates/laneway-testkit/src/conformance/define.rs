@@ -283,21 +283,31 @@ pub async fn a_processor_begins_where_it_is_told(bench: &Bench) {
     assert_eq!(floor_of(bench, &place, StartAt::Id(EventId(1_000))).await, ids[2], "not above the head");
 }
 
+/// Starts at a time, each with the floor it gives to a shard with two events that are ten seconds apart.
+pub(super) async fn starts_at_times(bench: &Bench, place: &Place) -> [(StartAt, EventId); 4] {
+    let second = Duration::from_secs(1);
+    let first_id = bench.send_one(place, draft("a", "1")).await;
+    let early = bench.now();
+    bench.advance(10 * second);
+    let late = bench.now();
+    let second_id = bench.send_one(place, draft("b", "2")).await;
+    [
+        (StartAt::Time(early), EventId(0)),
+        (StartAt::Time(early.after(second)), first_id),
+        (StartAt::Time(late), first_id),
+        (StartAt::Time(late.after(second)), second_id),
+    ]
+}
+
 /// Design 3: beginning at a time means the first event of that time or a later one.
 pub async fn a_processor_begins_at_a_time(bench: &Bench) {
     if !bench.clock_moves() {
         return;
     }
     let place = bench.place().await;
-    let first = bench.send_one(&place, draft("a", "1")).await;
-    let early = bench.now();
-    bench.advance(Duration::from_secs(10));
-    let late = bench.now();
-    let second = bench.send_one(&place, draft("b", "2")).await;
-    assert_eq!(floor_of(bench, &place, StartAt::Time(early)).await, EventId(0));
-    assert_eq!(floor_of(bench, &place, StartAt::Time(early.after(Duration::from_secs(1)))).await, first);
-    assert_eq!(floor_of(bench, &place, StartAt::Time(late)).await, first);
-    assert_eq!(floor_of(bench, &place, StartAt::Time(late.after(Duration::from_secs(1)))).await, second);
+    for (start, floor) in starts_at_times(bench, &place).await {
+        assert_eq!(floor_of(bench, &place, start).await, floor, "{start:?}");
+    }
 }
 
 /// Contract 3.8: a processor that joins after a trim begins above what is gone.

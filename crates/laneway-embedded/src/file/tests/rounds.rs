@@ -188,7 +188,7 @@ fn others_do_not_stand_back_while_a_call_that_goes_first_reads_files() {
     disk.watch(move |call, _| {
         let waiting = shared.pipeline.waiting_first.load(Ordering::Relaxed);
         match call {
-            // Whoever lets it go on does so by hanging up.
+            // The test lets it go on by dropping the sender.
             Call::Sync => assert!(held.lock().recv().is_err(), "nothing is ever sent"),
             Call::Read => seen.lock().push(waiting),
             _ => {}

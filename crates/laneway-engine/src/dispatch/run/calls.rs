@@ -10,7 +10,7 @@ use laneway_core::{LaneName, StoreError};
 use super::Loop;
 use crate::cluster::Standing;
 use crate::commit::send;
-use crate::dispatch::fetch::{load_due, load_named, look_up_wishes, plain};
+use crate::dispatch::fetch::{load_due, load_named, look_up_requests, plain};
 use crate::dispatch::intake::Views;
 use crate::dispatch::loading::SIDING_CHUNK;
 use crate::dispatch::own::progress_of;
@@ -146,7 +146,7 @@ impl Loop {
                 else {
                     return Ok(Vec::new());
                 };
-                look_up_wishes(&ground, id, rows, after, &by_lane).await
+                look_up_requests(&ground, id, rows, after, &by_lane).await
             }
             .boxed(),
         );
