@@ -54,6 +54,9 @@ pub struct Commit {
     pub clean: bool,
     /// Begins the processor anew on this shard.
     pub reset: Option<Reset>,
+    /// No caller and no lane waits for this commit. A store that writes in groups may let it wait a few milliseconds
+    /// for the next group.
+    pub may_wait: bool,
 }
 
 impl Commit {
@@ -78,6 +81,7 @@ impl Commit {
             note: None,
             clean: false,
             reset: None,
+            may_wait: false,
         }
     }
 }

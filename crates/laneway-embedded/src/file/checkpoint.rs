@@ -118,7 +118,7 @@ impl Checkpointer {
         let index = self.index.lock();
         *self.clock.lock() = Some(shared.clock.report());
         let bytes = shared.log_bytes.load(Ordering::Relaxed);
-        let cost = Cost { space: Space::Reserve, bytes: 0, first: true, synced: false };
+        let cost = Cost { space: Space::Reserve, bytes: 0, first: true, synced: false, may_wait: false };
         let frozen = shared.call_blocking(cost, |state, now| Ok(state.freeze(now)))?;
         let tails = collect_tails(shared, &frozen.tails);
         // A tail may be of a group that came after the freeze, and with `sync = os` nothing is synced yet: the index

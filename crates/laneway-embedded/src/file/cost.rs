@@ -76,7 +76,7 @@ pub(super) fn append(append: &Append) -> Cost {
     let evicts = append.drafts.iter().any(|draft| draft.dedup.is_some());
     let evicted = if evicts { EVICTED_PER_APPEND * EVICTED + PER_ITEM } else { 0 };
     let bytes = append.drafts.iter().map(draft).sum::<usize>() + object + evicted + 4 * PER_ITEM;
-    Cost { space: Space::Ordinary, bytes, first: false, synced: false }
+    Cost { space: Space::Ordinary, bytes, first: false, synced: false, may_wait: false }
 }
 
 pub(super) fn commit(commit: &Commit, rows_removed: usize) -> Cost {
@@ -101,7 +101,13 @@ pub(super) fn commit(commit: &Commit, rows_removed: usize) -> Cost {
         let result = if let JobResult::Inline(result) = &end.result { result.len() } else { 0 };
         bytes += result + end.error.len() + PER_ITEM;
     }
-    Cost { space: Space::Reserve, bytes, first: commit.reset.is_some(), synced: false }
+    Cost {
+        space: Space::Reserve,
+        bytes,
+        first: commit.reset.is_some(),
+        synced: false,
+        may_wait: commit.may_wait,
+    }
 }
 
 /// The largest of everything that a definition may have to write again.
@@ -129,7 +135,7 @@ pub(super) fn define(define: &Define, there: Catalogue) -> Cost {
         Define::Seal { .. } | Define::RemoveProcessor { .. } => (there.partitions, there.settings),
     };
     let bytes = bytes + (shards as usize + 64) * PER_SHARD + there.gaps * GAP;
-    Cost { space: Space::Ordinary, bytes, first: true, synced: false }
+    Cost { space: Space::Ordinary, bytes, first: true, synced: false, may_wait: false }
 }
 
 /// A wish filed with an owner.
@@ -145,7 +151,7 @@ pub(super) fn request(request: &Request) -> Cost {
 
 /// A call that lets running work go on or end: it goes through on a full disk as long as the reserve lasts.
 pub(super) fn settling(bytes: usize) -> Cost {
-    Cost { space: Space::Reserve, bytes: bytes + 8 * PER_ITEM, first: false, synced: false }
+    Cost { space: Space::Reserve, bytes: bytes + 8 * PER_ITEM, first: false, synced: false, may_wait: false }
 }
 
 /// A change of a job: one that waits in the schedule may take a dedup id with it.
@@ -162,5 +168,5 @@ pub(super) fn trim(seats: usize, forgets: bool) -> Cost {
 
 /// A promotion.
 pub(super) fn promote() -> Cost {
-    Cost { space: Space::Ordinary, bytes: PROMOTE, first: false, synced: false }
+    Cost { space: Space::Ordinary, bytes: PROMOTE, first: false, synced: false, may_wait: false }
 }

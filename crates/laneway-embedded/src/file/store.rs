@@ -111,6 +111,9 @@ impl Shared {
             }
             fetched = self.fetch(fetched, missed).await?;
         };
+        if groups > self.pipeline.groups() {
+            self.pipeline.hurry();
+        }
         let mut durable = self.durable.subscribe();
         // The look at `durable` ends here: a second one inside it could wait for a writer that waits for the first.
         let reached = durable.wait_for(|durable| durable.groups >= groups || durable.failed.is_some()).await;

@@ -95,6 +95,24 @@ impl<A> Gathering<A> {
             && self.reset.is_none()
     }
 
+    /// Whether all it holds is events of plain lanes that are done: no end, row or answer that somebody may wait for.
+    pub(crate) fn only_passes(&self) -> bool {
+        self.lanes.is_empty()
+            && self.endings.is_empty()
+            && self.states.is_empty()
+            && self.dead.is_empty()
+            && self.revived.is_empty()
+            && self.emits.is_empty()
+            && self.jobs.is_empty()
+            && self.forwarded.is_none()
+            && self.requests_applied.is_none()
+            && self.answers.is_empty()
+            && self.status.is_none()
+            && self.note.is_none()
+            && !self.clean
+            && self.reset.is_none()
+    }
+
     /// Whether the rest should wait for the commit after.
     pub(crate) fn is_enough(&self) -> bool {
         self.bytes >= BYTES_ENOUGH

@@ -33,13 +33,24 @@ impl Seat {
             // Something came after the commit that said so: the last one counts.
             self.gathering.clean();
         }
+        let may_wait = self.nobody_waits();
         let Taken { commit, changed, after } = self.gathering.take(self.id, self.fence, id());
+        let commit = Commit { may_wait, ..commit };
         self.dead_count.sent(&commit);
         if !commit.dead.is_empty() {
             self.dead_lanes.lock().sent(&commit);
         }
         self.in_flight = Some(InFlight { after, lanes: changed, next_due: self.next_due.take() });
         Some(commit)
+    }
+
+    /// Whether nothing waits for the next commit: it only passes events, and they are the last that the seat has.
+    fn nobody_waits(&self) -> bool {
+        let ends = self.gathering.afterwards();
+        self.gathering.only_passes()
+            && ends.iter().all(|after| matches!(after, After::Finish { .. }))
+            && ends.len() == self.book.len()
+            && self.has_no_other_work()
     }
 
     /// Emits up to a number have reached their shard, but for those that never will: they are reported in the commit that

@@ -377,10 +377,13 @@ impl Seat {
 
     /// Whether nothing is to be done for it until it is woken.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.is_quiet()
-            && self.stage == Stage::Working
+        self.is_quiet() && self.book.len() == 0 && self.has_no_other_work()
+    }
+
+    /// Whether there is nothing to do beside the events in memory and what was gathered of them.
+    pub(super) fn has_no_other_work(&self) -> bool {
+        self.stage == Stage::Working
             && !self.is_behind()
-            && self.book.len() == 0
             && self.wanted_lanes.is_empty()
             && self.requests.wanted().is_none()
             && self.wants_forward().is_none()

@@ -26,6 +26,8 @@ pub(crate) struct Cost {
     pub(crate) first: bool,
     /// Everything up to it must be on the disk when it is answered, also with `sync = os`.
     pub(crate) synced: bool,
+    /// It may wait a moment for a group that others open.
+    pub(crate) may_wait: bool,
 }
 
 /// What became of an attempt to apply a call.
@@ -128,7 +130,7 @@ impl Shared {
 
     /// Waits, on a thread, until everything that was applied before is durable and on the disk.
     pub(crate) fn barrier_blocking(&self) -> Result<()> {
-        let cost = Cost { space: Space::Reserve, bytes: 0, first: false, synced: true };
+        let cost = Cost { space: Space::Reserve, bytes: 0, first: false, synced: true, may_wait: false };
         self.call_blocking(cost, |_, _| Ok(()))
     }
 
@@ -189,6 +191,7 @@ impl<'a, F> Turn<'a, F> {
             });
         }
         if let Some(groups) = self.must_wait(&state, limit) {
+            shared.pipeline.hurry();
             return Attempt::Wait(groups);
         }
         if let Err(error) = check_space(shared, &state, cost) {
@@ -228,7 +231,7 @@ impl<'a, F> Turn<'a, F> {
             return Attempt::Unchanged(answer);
         }
         state.open_group(now);
-        let is_new = shared.pipeline.opened(cost.synced);
+        let is_new = shared.pipeline.opened(cost.synced, cost.may_wait);
         let applied = Attempt::Applied { answer, done: state.open_done(), group: state.groups };
         drop(state);
         if is_new {

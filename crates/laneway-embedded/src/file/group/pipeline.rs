@@ -2,10 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::file::log::Space;
+
+/// How long a call that may wait is kept for a group that others open.
+const COMPANY_WITHIN: Duration = Duration::from_millis(5);
+/// After a call that may wait, the write thread expects another one for this many groups.
+const COMPANY_GROUPS: u32 = 16;
 
 /// How far the store got, for those who wait for it.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +38,12 @@ pub(crate) struct Pipeline {
 struct Inner {
     /// The open group has calls.
     open: bool,
+    /// The open group has calls that may wait.
+    patient: bool,
+    /// For how many more groups the write thread waits with a time limit, so that calls that may wait need not wake it.
+    expects_patient: u32,
+    /// The write thread waits until it is woken.
+    asleep: bool,
     /// Somebody in the open group needs it synced, whatever the mode.
     synced: bool,
     /// Groups that are durable.
@@ -57,10 +69,15 @@ impl Pipeline {
         }
     }
 
-    /// A call joined the open group. Answers whether it is the first: then the write thread is to be woken.
-    pub(super) fn opened(&self, synced: bool) -> bool {
+    /// A call joined the open group. Answers whether the write thread is to be woken: by the first call that cannot
+    /// wait, or if it would not look by itself.
+    pub(super) fn opened(&self, synced: bool, may_wait: bool) -> bool {
         let mut inner = self.inner.lock();
         inner.synced |= synced;
+        inner.patient |= may_wait;
+        if may_wait && !inner.asleep {
+            return false;
+        }
         !std::mem::replace(&mut inner.open, true)
     }
 
@@ -69,12 +86,32 @@ impl Pipeline {
         self.changed.notify_all();
     }
 
+    /// Has the open group written although its calls may wait: somebody waits for it now.
+    pub(crate) fn hurry(&self) {
+        let mut inner = self.inner.lock();
+        let is_new = inner.patient && !std::mem::replace(&mut inner.open, true);
+        drop(inner);
+        if is_new {
+            self.wake_writer();
+        }
+    }
+
     /// Waits for an open group; false when there will be none.
     pub(super) fn wait_for_group(&self) -> bool {
         let mut inner = self.inner.lock();
         while !inner.open && (inner.closed.is_none() || inner.entered > 0) && !inner.failed {
-            self.changed.wait(&mut inner);
+            if inner.patient || inner.expects_patient > 0 {
+                if self.changed.wait_for(&mut inner, COMPANY_WITHIN).timed_out() {
+                    inner.expects_patient = 0;
+                    inner.open = inner.patient;
+                }
+            } else {
+                inner.asleep = true;
+                self.changed.wait(&mut inner);
+                inner.asleep = false;
+            }
         }
+        inner.open |= inner.patient;
         inner.open && !inner.failed
     }
 
@@ -82,7 +119,13 @@ impl Pipeline {
     pub(super) fn take(&self) -> Option<bool> {
         let mut inner = self.inner.lock();
         let taken = std::mem::take(&mut inner.open) && !inner.failed;
-        taken.then(|| std::mem::take(&mut inner.synced))
+        if !taken {
+            return None;
+        }
+        let patient = std::mem::take(&mut inner.patient);
+        inner.expects_patient =
+            if patient { COMPANY_GROUPS } else { inner.expects_patient.saturating_sub(1) };
+        Some(std::mem::take(&mut inner.synced))
     }
 
     /// The group with this number is durable. Whoever learns it here finds it told everywhere else too.
@@ -95,7 +138,7 @@ impl Pipeline {
     }
 
     /// Groups that are durable.
-    pub(super) fn groups(&self) -> u64 {
+    pub(crate) fn groups(&self) -> u64 {
         self.inner.lock().groups
     }
 
@@ -168,6 +211,59 @@ mod tests {
     use super::*;
 
     #[test]
+    fn call_that_may_wait_goes_with_the_next_one_that_cannot() {
+        let pipeline = Pipeline::default();
+        assert!(!pipeline.opened(false, true), "the write thread is at work and looks by itself");
+        assert_eq!(pipeline.take(), None, "nobody waits for it");
+        assert!(pipeline.opened(true, false));
+        assert!(!pipeline.opened(false, true));
+        assert_eq!(pipeline.take(), Some(true), "both go together");
+        assert_eq!(pipeline.take(), None);
+    }
+
+    #[test]
+    fn call_that_may_wait_is_written_without_company_too() {
+        let pipeline = Pipeline::default();
+        pipeline.opened(false, true);
+        assert!(pipeline.wait_for_group(), "after a while");
+        assert_eq!(pipeline.take(), Some(false));
+    }
+
+    #[test]
+    fn call_that_may_wait_is_written_once_somebody_waits_for_it() {
+        let pipeline = Pipeline::default();
+        pipeline.hurry();
+        assert_eq!(pipeline.take(), None, "there was nothing to hurry for");
+        pipeline.opened(false, true);
+        pipeline.hurry();
+        assert_eq!(pipeline.take(), Some(false));
+    }
+
+    #[test]
+    fn call_that_may_wait_is_written_before_the_store_closes() {
+        let pipeline = Pipeline::default();
+        pipeline.opened(false, true);
+        pipeline.close("enough");
+        assert!(pipeline.wait_for_group());
+        assert_eq!(pipeline.take(), Some(false));
+        assert!(!pipeline.wait_for_group());
+    }
+
+    #[test]
+    fn call_that_may_wait_wakes_a_write_thread_that_sleeps() {
+        let pipeline = Pipeline::default();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| pipeline.wait_for_group());
+            while !pipeline.inner.lock().asleep {
+                std::thread::yield_now();
+            }
+            assert!(pipeline.opened(false, true));
+            pipeline.wake_writer();
+            assert!(writer.join().unwrap());
+        });
+    }
+
+    #[test]
     fn group_opened_by_a_call_that_entered_before_the_close_is_still_written() {
         let pipeline = Pipeline::default();
         std::thread::scope(|scope| {
@@ -175,7 +271,7 @@ mod tests {
             let writer = scope.spawn(|| pipeline.wait_for_group());
             pipeline.close("enough");
             assert_eq!(pipeline.enter().err().as_deref(), Some("enough"));
-            assert!(pipeline.opened(false));
+            assert!(pipeline.opened(false, false));
             pipeline.wake_writer();
             drop(entered);
             assert!(writer.join().unwrap(), "the write thread left before the group came");

@@ -26,7 +26,8 @@ use crate::machine::{self, Now, View};
 
 /// Applies a rule. Answers how often it was applied, too.
 fn apply<T>(store: &FileStore, mut rule: impl FnMut(&mut FileState, Now) -> Result<T>) -> (T, usize) {
-    let (mut rounds, cost) = (0, Cost { space: Space::Reserve, bytes: 1 << 20, first: false, synced: false });
+    let (mut rounds, cost) =
+        (0, Cost { space: Space::Reserve, bytes: 1 << 20, first: false, synced: false, may_wait: false });
     let counted = |state: &mut FileState, now| {
         rounds += 1;
         rule(state, now)
@@ -197,7 +198,7 @@ fn others_do_not_stand_back_while_a_call_that_goes_first_reads_files() {
     });
     let mut appended = Box::pin(store.append(append_of(&store, &stream, 1, 1)));
     assert!((&mut appended).now_or_never().is_none(), "its group waits for the disk");
-    let cost = Cost { space: Space::Reserve, bytes: 1 << 10, first: true, synced: false };
+    let cost = Cost { space: Space::Reserve, bytes: 1 << 10, first: true, synced: false, may_wait: false };
     let rule = |state: &mut FileState, _| state.event(shard(&stream), EventId(1));
     let mut first = Box::pin(store.shared().call_with(cost, Fetched::default(), rule));
     assert!((&mut first).now_or_never().is_none(), "it waits for the group that is being written");

@@ -29,7 +29,7 @@ fn trim_that_finds_nothing_writes_nothing() {
 fn call_that_needs_a_sync_gets_one_although_it_changes_nothing() {
     let store = open(&SimulatedDisk::default());
     let before = groups(&store);
-    let cost = Cost { space: Space::Reserve, bytes: 0, first: false, synced: true };
+    let cost = Cost { space: Space::Reserve, bytes: 0, first: false, synced: true, may_wait: false };
     block_on(store.shared().call(cost, |_, _| Ok(()))).unwrap();
     assert_eq!(groups(&store), before + 1);
 }
@@ -38,7 +38,7 @@ fn call_that_needs_a_sync_gets_one_although_it_changes_nothing() {
 fn call_that_changes_nothing_waits_for_the_group_that_it_saw() {
     let store = open(&SimulatedDisk::default());
     let shared = store.shared();
-    let cost = Cost { space: Space::Reserve, bytes: 0, first: false, synced: false };
+    let cost = Cost { space: Space::Reserve, bytes: 0, first: false, synced: false, may_wait: false };
     let (first, second) = block_on(async {
         let synced = Cost { synced: true, ..cost };
         futures::join!(shared.call(synced, |_, _| Ok(())), shared.call(cost, |state, _| Ok(state.groups)))

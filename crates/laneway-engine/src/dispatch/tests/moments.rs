@@ -32,6 +32,47 @@ fn event_that_has_ended_does_not_join_its_siding_when_the_floor_rises() {
 }
 
 #[test]
+fn commit_may_wait_when_its_seat_has_nothing_else() {
+    let mut played = Played::clean(ProcessorSettings::default());
+    played.read(1);
+    let run = start(&mut played);
+    played.done(run);
+    let commit = played.sent().expect("an end is gathered");
+    assert!(commit.may_wait);
+}
+
+#[test]
+fn commit_may_not_wait_when_its_lane_goes_on() {
+    let mut played = Played::clean(ProcessorSettings::default());
+    (1..=2).for_each(|id| played.read_in(1, id));
+    let run = start(&mut played);
+    played.done(run);
+    let commit = played.sent().expect("an end is gathered");
+    assert!(!commit.may_wait);
+}
+
+#[test]
+fn commit_may_not_wait_while_another_lane_runs() {
+    let mut played = Played::clean(ProcessorSettings::default());
+    (1..=2).for_each(|number| played.read(number));
+    let run = start(&mut played);
+    start(&mut played);
+    played.done(run);
+    let commit = played.sent().expect("an end is gathered");
+    assert!(!commit.may_wait, "the run beside it must not wait for this commit");
+}
+
+#[test]
+fn commit_that_tells_of_a_failure_may_not_wait() {
+    let mut played = Played::clean(ProcessorSettings::default());
+    played.read(1);
+    let run = start(&mut played);
+    played.answered(run, vec![failed()]);
+    let commit = played.sent().expect("a retry is gathered");
+    assert!(!commit.may_wait);
+}
+
+#[test]
 fn event_that_runs_joins_its_siding_when_the_floor_rises() {
     let mut played = Played::clean(ProcessorSettings::default());
     played.read(1);
