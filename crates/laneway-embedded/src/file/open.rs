@@ -110,6 +110,8 @@ fn open(
     state.check_complete()?;
     state.note_expiries()?;
     let clock = StoreClock::resume(clock, state.clock_mark, options.clock_settle);
+    // The next checkpoint writes down how far the clock is trusted, also if nothing is logged before it.
+    state.clock_mark = clock.mark(clock.now());
     let published = Arc::clone(&state.published);
     let replayed = opened.recovered.bytes;
     let tails_in_memory = state.tails.is_complete();
