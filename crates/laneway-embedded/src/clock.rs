@@ -107,6 +107,13 @@ impl StoreClock {
         last.now
     }
 
+    /// Data of another store comes: the clock must settle before any of it is deleted by its age.
+    pub(crate) fn unsettle(&self) {
+        // What passed since the last reading confirms nothing.
+        self.now();
+        self.last.lock().watch.unsettle();
+    }
+
     /// How the wall clock stands, for people.
     pub(crate) fn report(&self) -> ClockReport {
         let now = self.now();
