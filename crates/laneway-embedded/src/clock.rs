@@ -22,6 +22,9 @@ pub(crate) struct ClockMark {
     pub(crate) epoch: u128,
     /// How far the wall clock could be trusted. Stores of before did not write it down.
     pub(crate) watch: Option<WatchMark>,
+    /// Without a watch: what expired before this time has expired. Log time of the last checkpoint, because nothing
+    /// says whether the clock that stamped the log since could be trusted.
+    pub(crate) expired: Timestamp,
 }
 
 impl ClockMark {
@@ -34,6 +37,7 @@ impl ClockMark {
             machine: Steady(self.machine.0.saturating_add(passed)),
             epoch: self.epoch,
             watch: self.watch,
+            expired: self.expired,
         }
     }
 }
@@ -66,7 +70,7 @@ impl StoreClock {
         } else if same_boot {
             let steady = Steady(mark.steady.0.saturating_add(machine.0 - mark.machine.0));
             let resumed = mark.watch.map(|watch| ClockWatch::resume(settle, watch, mark.steady));
-            (steady, resumed.unwrap_or_else(|| ClockWatch::unmarked(settle, mark.calendar, wall, steady)))
+            (steady, resumed.unwrap_or_else(|| ClockWatch::unmarked(settle, mark.expired, wall, steady)))
         } else {
             rebooted(mark, wall, settle)
         };
@@ -103,6 +107,13 @@ impl StoreClock {
         last.now
     }
 
+    /// Data of another store comes: the clock must settle before any of it is deleted by its age.
+    pub(crate) fn unsettle(&self) {
+        // What passed since the last reading confirms nothing.
+        self.now();
+        self.last.lock().watch.unsettle();
+    }
+
     /// How the wall clock stands, for people.
     pub(crate) fn report(&self) -> ClockReport {
         let now = self.now();
@@ -127,8 +138,8 @@ impl StoreClock {
     pub(crate) fn mark(&self, now: Now) -> ClockMark {
         let last = self.last.lock();
         let machine = Steady(now.steady.0.wrapping_sub(last.offset));
-        let watch = Some(last.watch.mark());
-        ClockMark { calendar: now.calendar, steady: now.steady, machine, epoch: self.epoch, watch }
+        let (watch, expired) = (Some(last.watch.mark()), now.expiry);
+        ClockMark { calendar: now.calendar, steady: now.steady, machine, epoch: self.epoch, watch, expired }
     }
 }
 
@@ -138,7 +149,7 @@ fn rebooted(mark: ClockMark, wall: Timestamp, settle: Duration) -> (Steady, Cloc
     let closed_since = |time: u64| Duration::from_micros(wall.0.saturating_sub(time)).min(CLOCK_CLOSED_MAX);
     let Some(known) = mark.watch else {
         let steady = mark.steady.after(closed_since(mark.calendar.0));
-        return (steady, ClockWatch::unmarked(settle, mark.calendar, wall, steady));
+        return (steady, ClockWatch::unmarked(settle, mark.expired, wall, steady));
     };
     let (mut watch, observed) = ClockWatch::rebooted(settle, known, mark.steady, wall, mark.steady);
     if let Some(jump) = observed.jump {
@@ -192,5 +203,26 @@ mod tests {
         manual.jump_to(closed.calendar.after(Duration::from_secs(5)));
         let rebooted = StoreClock::resume(Arc::new(manual), other_boot, CLOCK_SETTLE);
         assert_eq!(rebooted.now().steady, closed.steady.after(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn wrong_clock_in_the_log_since_the_last_checkpoint_of_a_release_before_expires_nothing() {
+        let manual = ManualClock::default();
+        let resume = |mark| StoreClock::resume(Arc::new(manual.clone()), mark, CLOCK_SETTLE);
+        let clock = resume(ClockMark::default());
+        let closed = clock.now();
+        let checkpoint = ClockMark { watch: None, expired: closed.calendar, ..clock.mark(closed) };
+        for epoch in [checkpoint.epoch, 77] {
+            let mark = ClockMark { epoch, ..checkpoint };
+            let year = Duration::from_secs(365 * 24 * 3_600);
+            manual.jump_to(closed.calendar.after(year));
+            let logged = resume(mark).now();
+            assert!(logged.calendar > closed.calendar.after(year / 2), "the log says so");
+            // It is killed before it makes a checkpoint, and the clock is corrected.
+            manual.jump_to(closed.calendar);
+            manual.advance(Duration::from_secs(2));
+            let again = resume(mark.at(logged.calendar.0, logged.steady.0)).now();
+            assert_eq!((again.expiry, again.settled), (closed.calendar, false));
+        }
     }
 }

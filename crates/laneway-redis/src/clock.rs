@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use crate::failure::Failure;
 use crate::pack::{ABSENT, Arg, named};
 use crate::reply::corrupt;
-use crate::store::RedisStore;
+use crate::store::{RedisStore, last};
 
 /// How often the clocks are compared and the record is written.
 const COMPARE_MICROS: u64 = 10_000_000;
@@ -311,6 +311,14 @@ impl RedisStore {
     pub(crate) async fn compare_clocks(&self) -> Result<(), Failure> {
         let _held = self.clock().comparing.lock().await;
         self.compare().await
+    }
+
+    /// Data of another store comes: the clock must settle before any of it is deleted by its age. The next start learns it
+    /// from the record.
+    pub(crate) async fn unsettle_clock(&self) -> Result<()> {
+        self.compare_clocks().await.map_err(last)?;
+        self.clock().state.lock().iter_mut().for_each(|state| state.watch.unsettle());
+        self.compare_clocks().await.map_err(last)
     }
 
     async fn compare(&self) -> Result<(), Failure> {

@@ -105,7 +105,10 @@ impl RedisStore {
                 self.on_shard(&self.scripts().place, shard, &call).await?;
                 return self.defined(shard.stream).await;
             }
-            Define::Import(Import::Stream(info)) => return self.import_stream(info).await,
+            Define::Import(Import::Stream(info)) => {
+                self.unsettle_clock().await?;
+                return self.import_stream(info).await;
+            }
             Define::Import(piece) => return self.import(piece).await,
         };
         let row = self.catalogue(subject, &call).await?;

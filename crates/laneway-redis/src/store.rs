@@ -215,7 +215,7 @@ impl RedisStore {
     }
 }
 
-fn last(failure: Failure) -> StoreError {
+pub(crate) fn last(failure: Failure) -> StoreError {
     match failure {
         Failure::Missing(error) | Failure::Final(error) => error,
         Failure::Learn { .. } => corrupt("a script asked for seats that it has no use for"),

@@ -306,6 +306,12 @@ impl ClockWatch {
         self.since = self.since.saturating_add(by);
     }
 
+    /// Data comes that may be older than the store, as with a copy: from the last reading on the clock must settle before
+    /// any of it is deleted by its age.
+    pub fn unsettle(&mut self) {
+        (self.settled, self.expired, self.since) = (self.settle == 0, 0, self.read.steady);
+    }
+
     /// What to write down.
     pub fn mark(&self) -> WatchMark {
         let steady = self.read.steady;

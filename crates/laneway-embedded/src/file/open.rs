@@ -110,6 +110,8 @@ fn open(
     state.check_complete()?;
     state.note_expiries()?;
     let clock = StoreClock::resume(clock, state.clock_mark, options.clock_settle);
+    // The next checkpoint writes down how far the clock is trusted, also if nothing is logged before it.
+    state.clock_mark = clock.mark(clock.now());
     let published = Arc::clone(&state.published);
     let replayed = opened.recovered.bytes;
     let tails_in_memory = state.tails.is_complete();
@@ -220,8 +222,12 @@ fn read_directory(opened: &Opened, footers: &Footers) -> Result<Directory> {
 /// The footer of a segment, unless it has to be made again.
 fn read_footer(opened: &Opened, footers: &Footers, serial: u64) -> Option<SegmentTable> {
     match footers.table(serial) {
-        Ok(table) if Some(table.seed) == opened.log.seed(serial) => Some(table),
-        Ok(_) => {
+        Ok(Some(table)) if Some(table.seed) == opened.log.seed(serial) => Some(table),
+        Ok(None) => {
+            tracing::info!(serial, "footer was written by a release before and is made again");
+            None
+        }
+        Ok(Some(_)) => {
             tracing::warn!(serial, "footer is of another life of its segment and is made again");
             None
         }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use laneway_core::store::{
-    About, Accepted, Append, Appended, Commit, Committed, Define, Defined, Held, JobView, Jobs, LaneView,
-    Lanes, Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
+    About, Accepted, Append, Appended, Commit, Committed, Define, Defined, Held, Import, JobView, Jobs,
+    LaneView, Lanes, Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim,
+    Trimmed,
 };
 use laneway_core::{
     Bytes, Capabilities, ClockReport, Document, Documents, Durability, Partition, Result, Shard, Store,
@@ -89,6 +90,9 @@ impl Store for FileStore {
     }
 
     async fn define(&self, define: Define) -> Result<Defined> {
+        if matches!(define, Define::Import(Import::Stream(_))) {
+            self.shared().clock.unsettle();
+        }
         let cost = self.define_cost(&define);
         let removed = if let Define::RemoveStream { stream, .. } = &define { Some(*stream) } else { None };
         let work = |state: &mut FileState, now| machine::define::define(state, now, define.clone());

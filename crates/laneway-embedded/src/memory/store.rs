@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use laneway_core::store::{
-    About, Accepted, Append, Appended, Commit, Committed, Define, Defined, JobView, Jobs, LaneView, Lanes,
-    Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
+    About, Accepted, Append, Appended, Commit, Committed, Define, Defined, Import, JobView, Jobs, LaneView,
+    Lanes, Page, Promote, Promoted, Query, Read, Request, Resume, Rows, Seize, Stash, Trim, Trimmed,
 };
 use laneway_core::{
     CLOCK_SETTLE, Capabilities, Clock, ClockReport, Durability, Incarnation, JobId, Result, Store, Topic,
@@ -110,6 +110,9 @@ impl Store for MemoryStore {
     }
 
     async fn define(&self, define: Define) -> Result<Defined> {
+        if matches!(define, Define::Import(Import::Stream(_))) {
+            self.clock.unsettle();
+        }
         let now = self.now();
         machine::define::define(&mut *self.state.lock(), now, define)
     }

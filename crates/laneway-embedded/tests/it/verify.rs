@@ -124,6 +124,27 @@ async fn a_footer_that_lies_is_found() {
 }
 
 #[tokio::test]
+async fn footers_of_a_release_before_are_not_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::default();
+    let open = || FileStore::open_with(folder.path(), options(), Arc::new(clock.clone())).unwrap();
+    let store = open();
+    fill(&store, &clock).await;
+    store.close().unwrap();
+    let footers = verify(folder.path()).unwrap().footers;
+    let files = files(folder.path()).into_iter();
+    for (path, mut bytes) in files.filter(|(path, _)| path.extension().is_some_and(|end| end == "idx")) {
+        bytes[8] = 1;
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let report = verify(folder.path()).unwrap();
+    assert!(report.is_clean() && report.footers == 0, "{report}");
+    open().close().unwrap();
+    let report = verify(folder.path()).unwrap();
+    assert!(report.is_clean() && report.footers == footers, "they are made again: {report}");
+}
+
+#[tokio::test]
 async fn trimmed_and_released_events_are_no_gap() {
     let folder = tempfile::tempdir().unwrap();
     let clock = ManualClock::default();

@@ -49,3 +49,5 @@ mod steering;
 mod support;
 #[path = "two_servers/test.rs"]
 mod two_servers;
+#[path = "upgrade/test.rs"]
+mod upgrade;

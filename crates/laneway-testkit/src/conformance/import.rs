@@ -5,7 +5,9 @@ use bytes::Bytes;
 use laneway_core::store::{
     Define, Import, JobState, Origin, Promote, Query, Receipt, Request, RequestOp, Source,
 };
-use laneway_core::{EventId, JobNumber, Partition, Seq, StoreError, StreamId, StreamSettings, Term};
+use laneway_core::{
+    CLOCK_SETTLE, EventId, JobNumber, Partition, Seq, StoreError, StreamId, StreamSettings, Term,
+};
 
 use super::expect::{expect_error, expect_refused, rows};
 use super::moving::{Furnished, HOUR, carry, everything, furnish, import, pieces, view};
@@ -173,6 +175,29 @@ pub async fn an_imported_siding_holds_the_trim(bench: &Bench) {
     bench.pass(made.place.seat, &all).await;
     bench.pass(made.idle, &all).await;
     assert_eq!(bench.trim(shard).await.first, EventId(13), "it is in a siding");
+}
+
+/// Contract 3.17: what is imported may be old, so it stays until the clock that says so has settled.
+pub async fn nothing_imported_goes_by_age_before_the_clock_has_settled(bench: &Bench) {
+    if !bench.clock_moves() {
+        return;
+    }
+    let from = bench.another().await;
+    let made = furnish(&from).await;
+    // A year later at the store that takes it over, by all of its clocks.
+    bench.advance(365 * 24 * HOUR);
+    carry(&from, bench, &made.place.stream).await;
+    let shard = made.place.shard;
+    let seen = async || {
+        bench.trim(shard).await;
+        let dead = rows!(bench, Query::Dead(made.place.seat, EventId(0), 10), Dead).len();
+        (dead, matches!(bench.job(shard, made.jobs[0].number()).await, JobState::Ended { .. }))
+    };
+    assert_eq!(seen().await, (1, true), "a dead letter and a result");
+    bench.advance(CLOCK_SETTLE / 2);
+    assert_eq!(seen().await, (1, true), "the clock has not settled");
+    bench.advance(CLOCK_SETTLE / 2);
+    assert_eq!(seen().await, (0, false), "both are old");
 }
 
 /// Contract 1.4: gaps and adoptions come over, and a shard that must be adopted at the source must be at the target.

@@ -302,6 +302,7 @@ macro_rules! __each_case {
                 repeats_are_told_after_an_import
                 imported_drafts_join_when_they_are_due
                 an_imported_siding_holds_the_trim
+                nothing_imported_goes_by_age_before_the_clock_has_settled
                 gaps_and_missing_adoptions_come_over
                 every_piece_may_come_twice
                 an_import_goes_on_after_reopening

@@ -1,10 +1,12 @@
-//! Rule: `docs/promises.md` names tests that exist, and says the same in both directions.
+//! Rule: `docs/promises.md` names tests that exist, and says the same in both directions; `docs/design/defects.md` names
+//! tests and rows of the benchmark that exist.
 //!
-//! The file holds tables with two kinds of header, any number of each:
+//! The files hold tables with these kinds of header, any number of each:
 //!
 //! ```text
 //! | promise or rule | what it says | tests |      tests: `name`, `crate::path::name`
 //! | test | holds |                                test: `name`; holds: promise, promise
+//! | what went wrong | what holds it now |         what holds it: `crate::name`, `row of the benchmark`
 //! ```
 //!
 //! A test is a function with a test attribute, or a function of the conformance suite. Whether the test really
@@ -21,6 +23,10 @@ const PATH: &str = "docs/promises.md";
 const CONFORMANCE: &str = "crates/laneway-testkit/src/conformance";
 const FORWARD: [&str; 3] = ["promise or rule", "what it says", "tests"];
 const BACK: [&str; 2] = ["test", "holds"];
+
+const DEFECTS: &str = "docs/design/defects.md";
+const HELD: [&str; 2] = ["what went wrong", "what holds it now"];
+const BENCHES: &str = "benches/src";
 
 /// (promise, test) with the line that says so.
 type Pairs = BTreeMap<(String, String), usize>;
@@ -46,6 +52,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         tables.fault(1, message, "add the table; see the head of tests/tidy/promises.rs");
     }
     let known = known_tests(tree);
+    tables.findings.extend(check_defects(tree, &known));
     let mut named = BTreeSet::new();
     for ((_, test), &line) in tables.forward.clone().iter().chain(&tables.back.clone()) {
         if named.insert((test.clone(), line)) && !exists(&known, test) {
@@ -65,6 +72,46 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         }
     }
     tables.findings
+}
+
+/// Every defect names what holds it, and all of that exists.
+fn check_defects(tree: &Tree, known: &[Known]) -> Vec<Finding> {
+    let Some(text) = tree.text(DEFECTS) else { return Vec::new() };
+    let mut findings = Vec::new();
+    let mut is_table = false;
+    for (index, line) in text.lines().enumerate() {
+        let Some(cells) = cells(line) else {
+            is_table = false;
+            continue;
+        };
+        if !is_table || cells.iter().all(|cell| cell.starts_with("---")) {
+            is_table |= cells == HELD;
+            continue;
+        }
+        let names = cells.get(1).map(|cell| in_backticks(cell)).unwrap_or_default();
+        if names.is_empty() {
+            findings.push(Finding::fault(
+                DEFECTS,
+                index + 1,
+                "nothing holds this",
+                "name the test that fails",
+            ));
+        }
+        for name in names {
+            let exists = if name.contains(' ') { is_row(tree, &name) } else { exists(known, &name) };
+            if !exists {
+                let remedy = "correct the name, or write what holds it";
+                findings.push(Finding::fault(DEFECTS, index + 1, format!("no test or row {name}"), remedy));
+            }
+        }
+    }
+    findings
+}
+
+/// Whether the benchmark has a row of this name.
+fn is_row(tree: &Tree, name: &str) -> bool {
+    let quoted = format!("\"{name}\"");
+    tree.rust_files().any(|source| source.path.starts_with(BENCHES) && source.text.contains(&quoted))
 }
 
 impl Tables {
@@ -277,6 +324,29 @@ mod tests {
         assert_only(&found, &format!("{PATH}:3"), "cannot read the tests");
         let found = check_tables("| a, b | c | `one` |", "");
         assert!(lines(&found).iter().any(|line| line.contains("not a name of a promise")), "{found:?}");
+    }
+
+    #[test]
+    fn defects_without_a_test_or_row_that_exists_fail() {
+        let check = |row: &str| {
+            let tables = format!(
+                "| promise or rule | what it says | tests |\n{ORDER}\n{CHAIN}\n\n| test | holds |\n{ORDER_BACK}\n{CHAIN_BACK}\n"
+            );
+            let defects = format!("| what went wrong | what holds it now |\n| --- | --- |\n{row}\n");
+            check(&Tree::of(&[
+                (PATH, &tables),
+                (DEFECTS, &defects),
+                ("crates/laneway-lanes/src/table/plan_tests.rs", CODE),
+                ("crates/laneway-testkit/src/conformance/append.rs", SUITE),
+                ("benches/src/rows/growth/row.rs", "//! A.\nconst NAME: &str = \"growth a row\";\n"),
+            ]))
+        };
+        let good = "| it | `laneway_lanes::one`, `laneway_testkit::append_keeps_order`, `growth a row` |";
+        assert_eq!(lines(&check(good)), Vec::<String>::new());
+        let place = format!("{DEFECTS}:3");
+        assert_only(&check("| it | nothing |"), &place, "nothing holds this");
+        assert_only(&check("| it | `laneway_core::one` |"), &place, "no test or row laneway_core::one");
+        assert_only(&check("| it | `growth another row` |"), &place, "no test or row growth another row");
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl Meta {
         let (calendar, steady, machine) = (Timestamp(from.u64()?), Steady(from.u64()?), Steady(from.u64()?));
         let epoch = from.u128()?;
         let watch = if version >= 2 && from.flag()? { Some(decode_watch(&mut from)?) } else { None };
-        let clock = ClockMark { calendar, steady, machine, epoch, watch };
+        let clock = ClockMark { calendar, steady, machine, epoch, watch, expired: calendar };
         from.finish()?;
         Ok(Self { store, incarnation, mark, clock })
     }
@@ -126,8 +126,9 @@ mod tests {
     use super::*;
 
     fn meta(watch: Option<WatchMark>) -> Meta {
-        let clock =
-            ClockMark { calendar: Timestamp(1), steady: Steady(2), machine: Steady(3), epoch: 4, watch };
+        let calendar = Timestamp(1);
+        let (steady, machine) = (Steady(2), Steady(3));
+        let clock = ClockMark { calendar, steady, machine, epoch: 4, watch, expired: calendar };
         let mark = Mark { position: Position { serial: 5, offset: 6 }, number: 7 };
         Meta { store: 8, incarnation: Incarnation(9), mark, clock }
     }

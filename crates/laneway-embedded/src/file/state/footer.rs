@@ -24,8 +24,9 @@ use crate::file::disk::{Disk, DiskFile};
 use crate::machine::codec::{Decoder, Encoder, Malformed};
 
 const MAGIC: &[u8; 8] = b"LANEWAYF";
-/// Version 1 had one place per 128 KiB of log and shard. Such footers are made again.
 const VERSION: u32 = 2;
+/// Had one place per 128 KiB of log and shard. Such footers are made again.
+const VERSION_BEFORE: u32 = 1;
 const HEAD_BYTES: usize = 20;
 const BLOCK_ENTRIES: usize = 256;
 const ENTRY_BYTES: usize = 16;
@@ -166,8 +167,8 @@ impl Footers {
         Ok(file)
     }
 
-    /// Reads the table of a footer.
-    pub(crate) fn table(&self, serial: u64) -> Result<SegmentTable> {
+    /// Reads the table of a footer. `None` if a release before wrote it: it has to be made again.
+    pub(crate) fn table(&self, serial: u64) -> Result<Option<SegmentTable>> {
         let path = self.path(serial);
         let file = self.file(serial)?;
         let read = |len: usize, offset: u64| {
@@ -179,6 +180,9 @@ impl Footers {
         let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|index| head[at + index]));
         if head[..8] != *MAGIC {
             return Err(damaged(&path, "it does not begin as a footer"));
+        }
+        if word(8) == VERSION_BEFORE {
+            return Ok(None);
         }
         if word(8) != VERSION {
             return Err(damaged(&path, &format!("its format version is {}, not {VERSION}", word(8))));
@@ -193,7 +197,7 @@ impl Footers {
         }
         let blocks_at = HEAD_BYTES as u64 + u64::from(word(12));
         let decoded = decode(Decoder::new(Bytes::from(table)), self.store, serial, blocks_at);
-        decoded.map_err(|Malformed| damaged(&path, "its table makes no sense"))
+        decoded.map(Some).map_err(|Malformed| damaged(&path, "its table makes no sense"))
     }
 
     /// Runs of a shard from the one on that has this id, or that begins after it: at most a block of them.
@@ -315,21 +319,21 @@ impl Footers {
         Ok(entries.chunks_exact(ENTRY_BYTES).map(entry).collect())
     }
 
-    /// Whether the footer says exactly this of its segment. Reads every block.
-    pub(crate) fn agrees(&self, serial: u64, contents: &SegmentContents) -> Result<bool> {
-        let stored = self.table(serial)?;
+    /// Whether the footer says exactly this of its segment. Reads every block. `None` if a release before wrote it.
+    pub(crate) fn agrees(&self, serial: u64, contents: &SegmentContents) -> Result<Option<bool>> {
+        let Some(stored) = self.table(serial)? else { return Ok(None) };
         let (expected, _) = encode(self.store, serial, stored.seed, contents);
         if stored != expected {
-            return Ok(false);
+            return Ok(Some(false));
         }
         for table in &stored.shards {
-            let Some(found) = contents.shards.get(&table.shard) else { return Ok(false) };
+            let Some(found) = contents.shards.get(&table.shard) else { return Ok(Some(false)) };
             let ends = self.job_ends(&stored, table.shard, EventId(0), usize::MAX)?;
             if self.all_runs(&stored, table.shard)? != found.runs || ends != found.ends.all() {
-                return Ok(false);
+                return Ok(Some(false));
             }
         }
-        Ok(true)
+        Ok(Some(true))
     }
 }
 
@@ -468,9 +472,9 @@ mod tests {
         }
         contents.shards.get_mut(&shard(2)).unwrap().runs.retain(|run| run.id.0 > 1);
         let written = footers.write(3, 5, &contents).unwrap();
-        let table = footers.table(3).unwrap();
+        let table = footers.table(3).unwrap().unwrap();
         assert_eq!(table, written);
-        assert!(footers.agrees(3, &contents).unwrap());
+        assert_eq!(footers.agrees(3, &contents).unwrap(), Some(true));
         assert_eq!((table.seed, table.keep_until, table.shards.len()), (5, Timestamp(99), 600));
         let end = |id| footers.job_end(&table, shard(2), EventId(id)).unwrap().map(|end| end.at);
         assert_eq!((end(1500), end(1501), end(1_800_000)), (Some(500), None, None));
@@ -486,7 +490,29 @@ mod tests {
         assert_eq!(at[0].at, 400);
         assert_eq!(footers.serials().unwrap(), [3]);
         contents.shards.get_mut(&shard(9)).unwrap().last = EventId(2);
-        assert!(!footers.agrees(3, &contents).unwrap());
+        assert_eq!(footers.agrees(3, &contents).unwrap(), Some(false));
+    }
+
+    #[test]
+    fn footers_of_a_release_before_are_made_again_and_unknown_ones_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let footers = Footers::open(Arc::new(RealDisk), folder.path(), 9).unwrap();
+        let contents = SegmentContents::default();
+        footers.write(3, 5, &contents).unwrap();
+        let path = footers.path(3);
+        let write_version = |version: u32| {
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes[8..12].copy_from_slice(&version.to_le_bytes());
+            std::fs::write(&path, bytes).unwrap();
+        };
+        write_version(1);
+        assert_eq!(footers.table(3).unwrap(), None);
+        assert_eq!(footers.agrees(3, &contents).unwrap(), None);
+        for unknown in [0, 3] {
+            write_version(unknown);
+            let error = footers.table(3).unwrap_err().to_string();
+            assert!(error.contains(&format!("format version is {unknown}, not 2")), "{error}");
+        }
     }
 
     #[test]

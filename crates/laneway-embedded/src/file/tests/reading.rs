@@ -2,15 +2,16 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::executor::block_on;
 use laneway_core::store::{Define, Entry, Query, Read, ReadFrom, Rows, Trim};
-use laneway_core::{EventId, Key, Store, StoreError, StreamInfo, StreamSettings};
+use laneway_core::{EventId, Key, ManualClock, Store, StoreError, StreamInfo, StreamSettings};
 
-use super::harness::{append, append_of, events, open, open_with, options, shard, stream};
+use super::harness::{DIR, append, append_of, events, open, open_with, options, shard, stream};
 use crate::file::FileStore;
 use crate::file::disk::simulated::{Call, SimulatedDisk, WatchedDisk};
 use crate::file::read::read_plain;
@@ -36,8 +37,7 @@ fn page_has_nothing_beyond_its_head() {
 
 /// A stream of which everything may be trimmed, over three segments, sealed.
 fn segments(store: &FileStore) -> StreamInfo {
-    let settings =
-        StreamSettings { partitions: 1, keep: std::time::Duration::ZERO, ..StreamSettings::default() };
+    let settings = StreamSettings { partitions: 1, keep: Duration::ZERO, ..StreamSettings::default() };
     let define = Define::Stream { name: "first".to_owned(), expect: None, settings };
     let stream = block_on(store.define(define)).unwrap().stream.unwrap();
     for _ in 0..45 {
@@ -131,6 +131,60 @@ fn list_that_needs_much_from_the_index_is_looked_at_a_few_times_only() {
     }));
     assert!(matches!(list.unwrap(), Rows::Tails(tails) if tails.len() == LANES));
     assert!(looks.get() <= 3, "{} looks: one for each of {LANES} lanes", looks.get());
+}
+
+#[test]
+fn reads_and_trims_of_a_sparse_shard_pass_over_what_others_wrote() {
+    const HOUR: Duration = Duration::from_secs(3_600);
+    let (disk, clock) = (WatchedDisk::new(SimulatedDisk::new()), Arc::new(ManualClock::default()));
+    let on_disk = Arc::new(disk.clone());
+    let store = FileStore::open_on(on_disk, DIR, options(), Arc::clone(&clock) as _).unwrap();
+    let settings = StreamSettings { partitions: 1, keep: HOUR, ..StreamSettings::default() };
+    let define = Define::Stream { name: "quiet".to_owned(), expect: None, settings };
+    let quiet = block_on(store.define(define)).unwrap().stream.unwrap();
+    let busy = stream(&store, "busy");
+    append(&store, &quiet, 1, 10).unwrap();
+    for _ in 0..40 {
+        append(&store, &busy, 10, 100_000).unwrap();
+    }
+    clock.advance(2 * HOUR);
+    append(&store, &quiet, 1, 10).unwrap();
+    append(&store, &busy, 10, 100_000).unwrap();
+    store.checkpoint().unwrap();
+    let reads = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&reads);
+    disk.watch(move |call, path: &Path| {
+        let in_log = path.parent().is_some_and(|parent| parent.ends_with("log"));
+        counted.fetch_add(usize::from(call == Call::Read && in_log), Ordering::Relaxed);
+        Ok(())
+    });
+    let both = vec![EventId(1), EventId(2)];
+    let by_id = ReadFrom::Ids(both.clone());
+    for read in [after(&quiet, 0, 10), Read { from: by_id, ..after(&quiet, 0, 10) }] {
+        assert_eq!(ids(block_on(store.read(read)).unwrap().entries), both);
+    }
+    assert_eq!(ids(block_on(store.read(after(&quiet, 1, 10))).unwrap().entries), [EventId(2)]);
+    assert_eq!(block_on(store.trim(Trim { shard: shard(&quiet) })).unwrap().events, 1);
+    disk.watch(|_, _| Ok(()));
+    let reads = reads.load(Ordering::Relaxed);
+    assert!(reads <= 20, "{reads} reads of the log for two events and 40 MB between them");
+}
+
+#[test]
+fn events_do_not_keep_the_blocks_that_they_were_read_from() {
+    let store = open(&SimulatedDisk::new());
+    let (quiet, busy) = (stream(&store, "quiet"), stream(&store, "busy"));
+    append(&store, &quiet, 3, 100).unwrap();
+    (0..3).for_each(|_| drop(append(&store, &busy, 10, 100_000).unwrap()));
+    store.checkpoint().unwrap();
+    append(&store, &quiet, 3, 100).unwrap();
+    let page = block_on(store.read(after(&quiet, 0, 10))).unwrap();
+    assert_eq!(page.entries.len(), 6, "from files and from memory");
+    for entry in page.entries {
+        let Entry::Event(event) = entry else { panic!("{entry:?} in a queue") };
+        let data = event.data.try_into_mut().expect("nobody else has its bytes");
+        assert_eq!((data.len(), data.capacity()), (100, 100), "they are a part of the block that was read");
+    }
 }
 
 #[test]

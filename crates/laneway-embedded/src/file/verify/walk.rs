@@ -146,7 +146,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether a footer says what its segment holds; `None` if there is none.
+/// Whether a footer says what its segment holds; `None` if there is none, or one that is made again at the next start.
 fn check_footer(
     footers: &Footers,
     serial: u64,
@@ -155,5 +155,5 @@ fn check_footer(
     if footers.serials()?.binary_search(&serial).is_err() {
         return Ok(None);
     }
-    footers.agrees(serial, contents).map(Some)
+    footers.agrees(serial, contents)
 }
