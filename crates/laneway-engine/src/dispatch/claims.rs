@@ -40,6 +40,10 @@ pub(super) struct Settled {
 }
 
 impl Settled {
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
     pub(super) fn remember(&mut self, nonce: Nonce) {
         if !self.known.insert(nonce) {
             return;

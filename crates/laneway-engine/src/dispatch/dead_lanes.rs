@@ -61,6 +61,11 @@ pub(super) struct Listed {
 }
 
 impl DeadLanes {
+    /// Whether there is no list.
+    pub(super) fn is_absent(&self) -> bool {
+        matches!(self.list, List::Absent) && self.on_its_way.is_empty()
+    }
+
     /// The letters of a lane, if there is a list.
     pub(super) fn of(&mut self, lane: &LaneName, now: Steady) -> Option<Listed> {
         let List::Known(known) = &mut self.list else { return None };

@@ -2,7 +2,7 @@
 //!
 //! `seat` is the state, in plain code; its rules are in `intake`, `turns`, `batches`, `accused`, `urgent`, `settle`, `requests` (with `queue`, `redrive`, `claims`), `loading` and
 //! `durable`; `standing` tells how lanes stand.
-//! `note` is what a seat keeps besides its progress. `settings` is what a processor was asked to be and `stored` its form in the store; `run` is the loop that acts, `carry` is a run on its way and `workers` who carries it out, `fetch` and `fetch_dead` are the reads it makes, `dead_lanes` which dead letters a lane has, `own` how a seat comes to its owner.
+//! `note` is what a seat keeps besides its progress. `settings` is what a processor was asked to be and `stored` its form in the store; `run` is the loop that acts, `carry` is a run on its way and `workers` who carries it out, `fetch` and `fetch_dead` are the reads it makes, `dead_lanes` which dead letters a lane has, `dormant` what stays of a seat without work, `own` how a seat comes to its owner.
 
 mod accused;
 mod batches;
@@ -10,6 +10,7 @@ mod carry;
 mod claims;
 mod dead_count;
 mod dead_lanes;
+mod dormant;
 mod durable;
 mod fetch;
 mod fetch_dead;

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::carry::Ground;
-use super::run::{Ended, Holder, Order, run};
+use super::run::{Begin, Ended, Holder, News, Order, run};
 use super::seat::{Names, Seat};
 use super::settings::ProcessorSettings;
 use crate::cluster::{NodeToken, Standing};
@@ -54,7 +54,7 @@ pub(crate) async fn own(
             let taking = Box::pin(take(&ground, seat, &settings, &stream, names.clone(), &asked));
             // Nothing runs yet: whoever wants it to end need not wait for a store that does not answer.
             match unless(order.clone(), |order| order != Order::Run, taking).await {
-                Some(Ok((owned, holder))) => run(Arc::clone(&ground), owned, holder, order.clone()).await,
+                Some(Ok((owned, holder))) => hold(&ground, owned, holder, &stream, order.clone()).await,
                 Some(Err(error)) => Ended::Lost(error),
                 None => Ended::Restart,
             }
@@ -77,7 +77,8 @@ pub(crate) async fn own(
                 tracing::warn!(%seat, ?ended, "a seat is dropped: what is known of it may not count any more");
                 continue;
             }
-            Ended::Restart => continue,
+            // A dormant one is woken before.
+            Ended::Restart | Ended::Dormant(_) => continue,
             Ended::Lost(StoreError::NotFound { what }) => {
                 tracing::info!(%seat, what, "a seat is no more");
                 return;
@@ -95,6 +96,31 @@ pub(crate) async fn own(
             biased;
             _ = order.changed() => {}
             () = Box::pin(ground.env.sleep(TRY_AGAIN)) => {}
+        }
+    }
+}
+
+/// Runs a seat that was taken until it ends. While it is dormant, its loop takes no memory.
+async fn hold(
+    ground: &Arc<Ground>,
+    mut seat: Box<Seat>,
+    holder: Holder,
+    stream: &StreamInfo,
+    mut order: watch::Receiver<Order>,
+) -> Ended {
+    let id = seat.id();
+    let mut news = News::new(ground, id);
+    let mut begin = Begin::Taken;
+    loop {
+        let ended = Box::pin(run(Arc::clone(ground), seat, holder, begin, &mut news, order.clone())).await;
+        let Ended::Dormant(dormant) = ended else { return ended };
+        begin = news.wake(ground, id, &mut order).await;
+        seat = match dormant.wake(stream) {
+            Ok(woken) => Box::new(woken),
+            Err(error) => return Ended::Lost(error),
+        };
+        if ground.demand.is_some() {
+            seat.serve_workers();
         }
     }
 }
@@ -330,10 +356,10 @@ async fn records(ground: &Ground, seat: SeatId) -> Result<(Records, Vec<LaneView
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dispatch::run::LOOP_BYTES;
+    use crate::dispatch::dormant::Dormant;
 
-    /// Bytes that the task of a seat may take, apart from what it has to do.
-    const SEAT_BYTES_MAX: usize = 6 << 10;
+    /// Bytes that a dormant seat may take in memory, apart from its wake-ups and its meters.
+    const DORMANT_BYTES_MAX: usize = 2 << 10;
 
     type Owning<F> =
         fn(Arc<Ground>, SeatId, Arc<ProcessorSettings>, Arc<StreamInfo>, Names, watch::Receiver<Order>) -> F;
@@ -342,13 +368,18 @@ mod tests {
         size_of::<F>()
     }
 
-    fn size_of_run<F>(_: fn(Arc<Ground>, Box<Seat>, Holder, watch::Receiver<Order>) -> F) -> usize {
+    type Holding<'a, F> = fn(&'a Arc<Ground>, Box<Seat>, Holder, &'a StreamInfo, watch::Receiver<Order>) -> F;
+
+    fn size_of_hold<'a, F>(_: Holding<'a, F>) -> usize {
         size_of::<F>()
     }
 
     #[test]
-    fn idle_seat_is_small() {
-        let parts = [size_of_own(own), size_of_run(run), LOOP_BYTES, size_of::<Seat>()];
-        assert!(parts.iter().sum::<usize>() <= SEAT_BYTES_MAX, "task, loop's future, loop, seat: {parts:?}");
+    fn dormant_seat_is_small() {
+        let parts = [size_of_own(own), size_of_hold(hold), size_of::<Dormant>()];
+        assert!(
+            parts.iter().sum::<usize>() <= DORMANT_BYTES_MAX,
+            "task, its future, what is kept: {parts:?}"
+        );
     }
 }

@@ -106,6 +106,16 @@ impl Requests {
         self.waiting.len() >= WAITING_MAX
     }
 
+    /// Whether every request that is known had its effect, and the store knows it.
+    pub(super) fn are_applied(&self) -> bool {
+        self.waiting.is_empty() && self.early.is_empty() && self.filed <= self.seen && self.told == self.seen
+    }
+
+    /// Number of the last request that had its effect, if all had.
+    pub(super) fn applied_to(&self) -> u64 {
+        self.seen
+    }
+
     /// Whether it is not yet the turn of a request that was fetched after this number.
     pub(super) fn is_early(&self, number: u64, fetched_after: u64) -> bool {
         number > self.seen && (fetched_after > self.seen || self.is_full())

@@ -1,22 +1,23 @@
 //! The loop of a seat: one task that owns it, reads, starts runs, commits, and looks again. `calls` is what it asks of the
-//! store, `places` how its runs start.
+//! store, `news` what wakes it, `places` how its runs start.
 //!
 //! Decides nothing: it hands what happened to the seat and does what the seat asks for. Ends when the seat is lost,
 //! drained, or must be seized again.
 
 mod calls;
+mod news;
 mod places;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
 use futures::future::BoxFuture;
 use laneway_core::store::{Committed, Page, Promoted};
-use laneway_core::{Due, Fence, Incarnation, LaneName, Result, Steady, StoreError, Topic};
+use laneway_core::{Due, Fence, Incarnation, LaneName, Result, Steady, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::carry::{Finisher, Ground};
+use super::dormant::Dormant;
 use super::fetch::{Loaded, Wish};
 use super::intake::Views;
 use super::seat::{Finished, RunNo, Seat};
@@ -24,8 +25,11 @@ use super::urgent::Found;
 use super::workers::Workers;
 use crate::cluster::{NodeToken, Standing};
 use crate::log::Forwarded;
-use crate::observe::{Asked, Question};
-use crate::service::{Alarm, Inbox, Now, hint, inbox};
+use crate::observe::Question;
+use crate::service::{Alarm, Inbox, Now, inbox};
+
+use news::Arrived;
+pub(crate) use news::{Begin, News};
 
 /// How often a seat that has work looks for news without being woken, and shows its levels.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -33,6 +37,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LOOK_MAX: Duration = Duration::from_secs(60);
 /// The same on a store that other processes change: wake-ups over a network can be lost.
 const LOOK_MAX_SHARED: Duration = Duration::from_secs(5);
+/// How long a seat has had no work when it becomes dormant.
+const DORMANT_AFTER: Duration = Duration::from_secs(60);
 /// So many times longer a seat without work waits before each look, until the longest wait is reached.
 const REST_LONGER: u32 = 8;
 /// Wait before a failed read is tried again.
@@ -71,6 +77,8 @@ pub(crate) enum Ended {
     Restart,
     /// By a fault of its own: what was in memory cannot be trusted, so it is seized anew.
     Faulty(String),
+    /// It had no work for long. It is still ours.
+    Dormant(Box<Dormant>),
 }
 
 /// What was asked of the loop from outside.
@@ -92,10 +100,12 @@ pub(crate) struct Holder {
     pub(crate) life: Incarnation,
 }
 
-struct Loop {
+struct Loop<'n> {
     ground: Arc<Ground>,
     seat: Box<Seat>,
     holder: Holder,
+    /// What wakes the seat.
+    news: &'n mut News,
     finished: Inbox<(RunNo, Finished)>,
     finisher: Finisher,
     commit: Option<BoxFuture<'static, Result<Committed>>>,
@@ -123,11 +133,6 @@ struct Loop {
     checking: Option<BoxFuture<'static, Result<Fence>>>,
     /// When it is looked next whether the seat is still ours.
     check_at: Steady,
-    news: BoxFuture<'static, u64>,
-    asked: BoxFuture<'static, u64>,
-    /// What people want to know of the seat.
-    questions: Inbox<Question>,
-    _asked: Asked,
     /// Look at the log, whether or not anything is known to be there.
     look: bool,
     look_at: Steady,
@@ -138,6 +143,8 @@ struct Loop {
     show_at: Steady,
     /// The meters know that the seat has no work.
     shown_at_rest: bool,
+    /// When the seat becomes dormant if it has no work until then.
+    dormant_at: Steady,
     alarm: Alarm,
     promote_at: Option<Steady>,
     lanes_due_at: Option<Steady>,
@@ -154,26 +161,28 @@ struct Loop {
     rest_by: Option<Steady>,
 }
 
-/// What the loop of a seat takes in memory.
-#[cfg(test)]
-pub(super) const LOOP_BYTES: usize = size_of::<Loop>();
-
-/// Runs a seat until it ends.
+/// Runs a seat until it ends or becomes dormant.
 pub(crate) async fn run(
     ground: Arc<Ground>,
     seat: Box<Seat>,
     holder: Holder,
+    begin: Begin,
+    news: &mut News,
     mut order: watch::Receiver<Order>,
 ) -> Ended {
     let now = ground.env.now();
     let (finisher, finished) = inbox();
-    let (news, asked) = (news(&ground, &seat, 0), asked(&ground, &seat, 0));
-    let (_asked, questions) = ground.nearby.owns(seat.id());
     let look_max = if ground.store.about().capabilities.shared { LOOK_MAX_SHARED } else { LOOK_MAX };
+    // A dormant seat that only looks is dormant again if it finds nothing.
+    let (look_wait, dormant_at) = match begin {
+        Begin::Taken | Begin::Woken => (LOOK_EVERY, now.steady.after(DORMANT_AFTER)),
+        Begin::Look => (look_max, now.steady),
+    };
     let mut this = Box::new(Loop {
         ground,
         seat,
         holder,
+        news,
         finished,
         finisher,
         commit: None,
@@ -194,19 +203,17 @@ pub(crate) async fn run(
         count_at: now.steady,
         checking: None,
         check_at: now.steady.after(CHECK_EVERY),
-        news,
-        asked,
-        questions,
-        _asked,
         look: true,
-        look_at: now.steady.after(LOOK_EVERY),
-        look_wait: LOOK_EVERY,
+        look_at: now.steady.after(look_wait),
+        look_wait,
         look_max,
         show_at: now.steady,
         shown_at_rest: false,
+        dormant_at,
         alarm: Alarm::default(),
         promote_at: None,
-        lanes_due_at: Some(now.steady),
+        // A dormant seat has no lanes that are held up.
+        lanes_due_at: (begin == Begin::Taken).then_some(now.steady),
         read_after: now.steady,
         places: 0,
         asking_place: None,
@@ -217,26 +224,13 @@ pub(crate) async fn run(
     this.turn_until_ended(&mut order).await
 }
 
-impl Drop for Loop {
+impl Drop for Loop<'_> {
     /// However the loop ends, also by a fault of its own: its runs cannot settle any more.
     fn drop(&mut self) {
         self.give_places_back();
         self.seat.stop_all();
         self.ground.meters.leave();
     }
-}
-
-fn news(ground: &Ground, seat: &Seat, seen: u64) -> BoxFuture<'static, u64> {
-    wait_for(ground, Topic::Shard(seat.id().shard), seen)
-}
-
-fn asked(ground: &Ground, seat: &Seat, seen: u64) -> BoxFuture<'static, u64> {
-    wait_for(ground, Topic::Seat(seat.id()), seen)
-}
-
-fn wait_for(ground: &Ground, topic: Topic, seen: u64) -> BoxFuture<'static, u64> {
-    let (env, wakeups) = (ground.env.clone(), Arc::clone(&ground.wakeups));
-    async move { hint(&env, &*wakeups, topic, seen).await }.boxed()
 }
 
 /// The answer of a call under way; waits for ever without one.
@@ -251,7 +245,7 @@ async fn answer<A>(call: &mut Option<BoxFuture<'static, A>>) -> A {
     }
 }
 
-impl Loop {
+impl Loop<'_> {
     async fn turn_until_ended(&mut self, order: &mut watch::Receiver<Order>) -> Ended {
         loop {
             let now = self.ground.env.now();
@@ -284,7 +278,7 @@ impl Loop {
             }
             self.act(now);
             // A seat that always has something to do answers too.
-            if let Some(question) = self.questions.try_recv() {
+            if let Some(question) = self.news.question() {
                 self.on_question(question);
             }
             if self.seat.is_drained() {
@@ -292,6 +286,9 @@ impl Loop {
             }
             if self.seat.wants_restart() {
                 return Ended::Restart;
+            }
+            if let Some(dormant) = self.to_dormant(now.steady) {
+                return Ended::Dormant(Box::new(dormant));
             }
             // Answers of a store in this process are often there at once: without this a busy seat would keep its
             // thread, and the workers that carry out its runs would never get one.
@@ -345,6 +342,9 @@ impl Loop {
     fn show_levels(&mut self, now: Now) {
         let at_rest = self.is_at_rest();
         self.shown_at_rest &= at_rest;
+        if !at_rest {
+            self.dormant_at = now.steady.after(DORMANT_AFTER);
+        }
         if self.show_at <= now.steady {
             self.ground.meters.show(&self.seat.levels(now));
             self.show_at = now.steady.after(LOOK_EVERY);
@@ -357,6 +357,26 @@ impl Loop {
     /// calendar, so a seat that waits for one looks often.
     fn is_at_rest(&self) -> bool {
         self.seat.is_at_rest() && self.promote_at.is_none() && self.promoting.is_none()
+    }
+
+    /// What to keep of the seat if it is to be dormant from now on. On a store that other processes change it looks too
+    /// often for that.
+    fn to_dormant(&self, now: Steady) -> Option<Dormant> {
+        let is_alone = self.look_max == LOOK_MAX && matches!(self.ground.standing, Standing::Alone);
+        let is_due = self.dormant_at <= now && !self.look && self.read_after <= now;
+        let waits_for_nothing = self.page.is_none()
+            && self.reading.is_none()
+            && self.looking_up.is_none()
+            && self.loading.is_none()
+            && self.wishing.is_none()
+            && self.urging.is_none()
+            && self.forwarding.is_none()
+            && self.counting.is_none()
+            && self.alone.is_none()
+            && self.asking_alone.is_none()
+            && self.asking_place.is_none();
+        let may = is_alone && is_due && waits_for_nothing && self.is_at_rest();
+        may.then(|| self.seat.to_dormant(now)).flatten()
     }
 
     /// Something happened: the next look comes soon.
@@ -391,15 +411,10 @@ impl Loop {
                 self.alone = Some(permit);
                 self.seat.run_alone(self.ground.env.now());
             }
-            seen = &mut self.news => {
-                self.look_soon();
-                self.news = news(&self.ground, &self.seat, seen);
-            }
-            seen = &mut self.asked => {
-                self.look_soon();
-                self.asked = asked(&self.ground, &self.seat, seen);
-            }
-            question = self.questions.recv() => self.on_question(question),
+            arrived = self.news.next(&ground, self.seat.id()) => match arrived {
+                Arrived::Hint => self.look_soon(),
+                Arrived::Question(question) => self.on_question(question),
+            },
             _ = order.changed() => {}
             () = self.alarm.ring(&ground.env, wake_at) => self.on_time(),
         }

@@ -93,6 +93,11 @@ impl Urgent {
         Self { suspects: !was_clean, ..Self::default() }
     }
 
+    /// Whether no lane is ahead and nothing is to be looked at.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.look && !self.again && self.lanes.is_empty() && self.changed.is_none()
+    }
+
     /// Lanes that a commit changed.
     pub(super) fn committed<'a>(&mut self, lanes: impl Iterator<Item = &'a LaneName>) {
         if let Some(changed) = &mut self.changed {

@@ -61,6 +61,13 @@ impl Rates {
         (due > now).then_some(due)
     }
 
+    /// Whether no run that started before can hold up a later one.
+    pub(crate) fn are_rested(&self, now: Steady) -> bool {
+        let between_per_key = self.between_per_key.unwrap_or_default();
+        self.next.after(self.behind_max) <= now
+            && self.last.values().all(|last| last.after(between_per_key) <= now)
+    }
+
     /// A run starts.
     pub(crate) fn started(&mut self, lane: &LaneName, now: Steady) {
         if let Some(between) = self.between {

@@ -24,6 +24,11 @@ impl Records {
         Self { known: names.filter(|names| names.len() <= KNOWN_MAX), held_up }
     }
 
+    /// No lane has a record.
+    pub(crate) fn none() -> Self {
+        Self::new(Some(BTreeSet::new()), BTreeSet::new())
+    }
+
     /// Notes whether the record of a lane says that it is held up.
     pub(crate) fn note(&mut self, lane: &LaneName, record: Option<&LaneRecord>) {
         if !record.is_some_and(is_held_up) {

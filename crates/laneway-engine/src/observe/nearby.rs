@@ -11,7 +11,7 @@ use laneway_core::{Claim, EventId, LaneName, ProcessorId, Seat, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot};
 
-use super::names::show_held;
+use super::names::{show_dormant, show_held};
 use super::why::{Limit, Short};
 use crate::handler::Desk;
 use crate::service::{Inbox, Sender, inbox};
@@ -37,6 +37,7 @@ impl Default for Nearby {
 struct Inner {
     processors: HashMap<ProcessorId, Places>,
     seats: HashMap<Seat, Sender<Question>>,
+    dormant: usize,
 }
 
 /// What somebody wants to know of a seat.
@@ -104,6 +105,15 @@ impl Drop for Asked {
     }
 }
 
+/// A seat counts as dormant as long as this is kept.
+pub(crate) struct CountedDormant(Nearby);
+
+impl Drop for CountedDormant {
+    fn drop(&mut self) {
+        self.0.count_dormant(|count| count - 1);
+    }
+}
+
 impl Nearby {
     pub(crate) fn runs(&self, processor: ProcessorId, places: Places) {
         self.inner.lock().processors.insert(processor, places);
@@ -121,6 +131,18 @@ impl Nearby {
         show_held(parts.seats.len());
         drop(parts);
         (Asked { nearby: self.clone(), seat }, questions)
+    }
+
+    /// A seat has become dormant.
+    pub(crate) fn rests(&self) -> CountedDormant {
+        self.count_dormant(|count| count + 1);
+        CountedDormant(self.clone())
+    }
+
+    fn count_dormant(&self, change: fn(usize) -> usize) {
+        let mut parts = self.inner.lock();
+        parts.dormant = change(parts.dormant);
+        show_dormant(parts.dormant);
     }
 
     /// Seats whose owner is here.

@@ -4,15 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use laneway_core::{Clock, Delay, DelayMode, StartAfter, Steady, StreamSettings, Timestamp};
+use laneway_core::store::{Query, Rows};
+use laneway_core::{Clock, Delay, DelayMode, Partition, StartAfter, Steady, StreamSettings, Timestamp};
 use laneway_embedded::MemoryStore;
+use laneway_engine::handler::{Done, Emission, LaneAnswer, LaneRun};
 use laneway_engine::log::Appending;
 use laneway_engine::service::TokioClock;
 use laneway_engine::{Env, ProcessorSettings};
 
 use crate::faulty::Faulty;
+use crate::observed::recorder::Told;
 use crate::seam;
-use crate::world::{World, draft};
+use crate::world::{Answer, SOON, World, draft};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const SEATS: u32 = 10;
@@ -108,4 +111,66 @@ async fn request_to_a_seat_that_was_idle_for_long_is_decided_at_once() {
     let operator = world.engine.operator();
     let filed = operator.pause("charge", "test").await.expect("it exists");
     assert!(operator.wait(&filed, Duration::from_secs(1)).await.expect("the store answers"));
+}
+
+/// Seats that are dormant.
+fn dormant(told: &Told) -> f64 {
+    told.sum("laneway_leases_dormant", "")
+}
+
+#[tokio::test(start_paused = true)]
+async fn seat_of_a_store_that_others_change_does_not_become_dormant() {
+    let told = Told::default();
+    let _listening = told.listen();
+    let _idle = idle_for_an_hour(true).await;
+    assert_eq!(dormant(&told), 0.0, "it must notice that another node has taken it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dormant_processor_is_removed_at_once() {
+    let (world, _store) = idle_for_an_hour(false).await;
+    let before = world.env.clock().steady();
+    world.engine.remove_processor("charge", SOON).await.expect("it exists");
+    assert!(world.env.clock().steady().since(before) < Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn seat_becomes_dormant_again_and_again_and_each_event_runs_once() {
+    let told = Told::default();
+    let _listening = told.listen();
+    let (mut world, _store) = idle_for_an_hour(false).await;
+    for _ in 0..3 {
+        assert_eq!(dormant(&told), f64::from(SEATS));
+        world.send(&[("ann", "ok"), ("bob", "fail twice"), ("cat", "ok")]).await;
+        let ran = world.nexts(5).await;
+        assert_eq!(ran.iter().filter(|data| *data == "ok").count(), 2, "{ran:?}");
+        let awake = f64::from(SEATS) - dormant(&told);
+        assert!((1.0..=3.0).contains(&awake), "{awake} for three lanes");
+        seam::wait(HOUR).await;
+    }
+    assert!(world.ran.try_recv().is_err(), "nothing runs twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn emits_of_a_seat_that_rested_in_between_arrive_once_each() {
+    let (world, _store) = idle_for_an_hour(false).await;
+    world.engine.remove_processor("charge", SOON).await.expect("it exists");
+    let one = StreamSettings { partitions: 1, ..StreamSettings::default() };
+    let receipts = world.engine.define_stream("receipts", one).await.expect("a new stream");
+    world.process_with(ProcessorSettings::default(), receipt).await;
+    for sent in 1..=3 {
+        world.send(&[("ann", "ok")]).await;
+        seam::wait(HOUR).await;
+        let Rows::Seats(info, _) = world.store_query(Query::Seats(receipts.shard(Partition(0)))).await else {
+            panic!("seats")
+        };
+        assert_eq!(info.head.0, sent);
+    }
+}
+
+/// Done, with one event for the stream `receipts`.
+fn receipt(lane: &LaneRun) -> Answer {
+    let emit = Emission { stream: "receipts".to_owned(), draft: draft("ann", "paid") };
+    let done = vec![Done { result: None, emits: vec![emit] }];
+    Answer::Now(LaneAnswer { done, ..LaneAnswer::default() })
 }

@@ -25,7 +25,7 @@ const LOAD_MAX: usize = 64;
 /// Due drafts moved at a time.
 const PROMOTE_MAX: usize = 1_000;
 
-impl Loop {
+impl Loop<'_> {
     pub(super) fn send_commit(&mut self, now: Now) {
         if self.commit.is_some() {
             return;

@@ -15,7 +15,7 @@ use crate::service::Now;
 /// How long a seat waits for several places before it waits for one.
 const SEVERAL_PLACES_WITHIN: Duration = Duration::from_millis(5);
 
-impl Loop {
+impl Loop<'_> {
     /// Starts what may start, or a few of it. Answers whether more may start: some is left, or some is over already.
     pub(super) fn start_runs(&mut self, now: Now) -> bool {
         let mut runs = Vec::new();

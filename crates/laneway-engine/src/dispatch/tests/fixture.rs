@@ -59,6 +59,18 @@ pub(crate) fn event_in(number: u64, id: u64) -> Event {
     }
 }
 
+/// The stream of the seat.
+pub(super) fn stream() -> StreamInfo {
+    StreamInfo {
+        id: StreamId(1),
+        name: "orders".to_owned(),
+        version: 1,
+        settings: StreamSettings { partitions: 1, mode: Mode::Queue, ..StreamSettings::default() },
+        layout: 0,
+        processors: Vec::new(),
+    }
+}
+
 impl Played {
     /// After a crash that left these lanes with a committed start and so many crashes before; the others had none.
     pub(super) fn after_crash(events: u64, started: &[(u64, u32)]) -> Self {
@@ -109,15 +121,7 @@ impl Played {
         let resume = Resume { progress, head: EventId(events), gaps: Vec::new(), request_no: 0 };
         let known: BTreeSet<LaneName> = started.iter().map(|(number, _)| lane(*number)).collect();
         let records = Records::new(Some(known), BTreeSet::new());
-        let of_stream = StreamSettings { partitions: 1, mode: Mode::Queue, ..StreamSettings::default() };
-        let stream = StreamInfo {
-            id: shard.stream,
-            name: "orders".to_owned(),
-            version: 1,
-            settings: of_stream,
-            layout: 0,
-            processors: Vec::new(),
-        };
+        let stream = stream();
         let names =
             Names { stream: "orders".into(), processor: "charge".into(), reports_to: Some(StreamId(9)) };
         let mut seat = Seat::new(id, Arc::new(settings), &stream, names, resume, records)
@@ -187,10 +191,15 @@ impl Played {
 
     /// That commit is durable.
     pub(super) fn durable(&mut self, commit: &Commit) {
+        self.durable_to(commit, EventId(0));
+    }
+
+    /// That commit is durable, and every id up to the floor is passed.
+    pub(super) fn durable_to(&mut self, commit: &Commit, floor: EventId) {
         self.committed += 1;
         self.reports.extend(commit.emits.iter().map(|emit| emit.draft.clone()));
         let fence = Fence { version: self.committed, ..commit.fence };
-        self.seat.committed(Committed { fence, floor: EventId(0), request_no: 0, emitted: 0 }, NOW);
+        self.seat.committed(Committed { fence, floor, request_no: 0, emitted: 0 }, NOW);
     }
 
     pub(super) fn env(&self) -> &Env {

@@ -2,4 +2,4 @@
 
 mod metrics;
 #[expect(dead_code, reason = "the tests of what is told by tracing use the rest")]
-mod recorder;
+pub(crate) mod recorder;
