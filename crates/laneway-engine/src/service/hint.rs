@@ -13,11 +13,13 @@ const AGAIN_AFTER_MAX: Duration = Duration::from_secs(30);
 /// Waits until a topic was announced after the point that was seen; answers the new point. A failure is told once and
 /// waited out, because a caller that is answered at once asks again at once.
 pub(crate) async fn hint(env: &Env, wakeups: &dyn Wakeups, topic: Topic, seen: u64) -> u64 {
-    match wakeups.wait(topic, seen).await {
-        Ok(point) => point,
-        // In a box: thousands of seats wait here for a wake-up, and few of them ever for this.
-        Err(error) => Box::pin(hint_after(error, env, wakeups, topic, seen)).await,
-    }
+    // Thousands of seats wait here for a wake-up, and few of them ever for what follows a failure. So that is in a box,
+    // and nothing of the first answer is kept while the second is waited for.
+    let failed = match wakeups.wait(topic, seen).await {
+        Ok(point) => return point,
+        Err(error) => Box::pin(hint_after(error, env, wakeups, topic, seen)),
+    };
+    failed.await
 }
 
 /// The same after a failure.
