@@ -23,6 +23,9 @@ use crate::observe::{Looker, Metered, Nearby, SYSTEM_STREAM, introduce, show_clu
 use crate::service::{Env, kept_running};
 use crate::upkeep::{HeldView, Schedules, held, retain};
 
+/// How many seats a node takes at the same time: enough to share the store's syncs, few enough to take little memory.
+const TAKEN_AT_ONCE: usize = 64;
+
 /// The three seams of a store.
 #[derive(Clone)]
 pub struct Stores {
@@ -52,6 +55,8 @@ pub struct Engine {
     keeping: Arc<Mutex<Option<JoinHandle<()>>>>,
     /// Accused lanes run one at a time, whatever their processor (contract 1.5).
     alone: Arc<Semaphore>,
+    /// Bounds how many seats are taken at the same time.
+    taking: Arc<Semaphore>,
     /// Its place in the cluster; nothing on a store that nobody else can open.
     membership: Option<Arc<Membership>>,
 }
@@ -132,6 +137,7 @@ impl Engine {
             upkeep: Arc::default(),
             keeping: Arc::default(),
             alone: Arc::new(Semaphore::new(1)),
+            taking: Arc::new(Semaphore::new(TAKEN_AT_ONCE)),
             membership,
         }
     }

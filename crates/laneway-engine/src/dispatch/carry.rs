@@ -36,6 +36,8 @@ pub(crate) struct Ground {
     pub(crate) places_at_once: usize,
     /// The one place for accused lanes, over all seats of all processors on this node.
     pub(crate) alone: Arc<Semaphore>,
+    /// Bounds how many seats are taken at the same time, over all processors on this node.
+    pub(crate) taking: Arc<Semaphore>,
     pub(crate) stream: Arc<str>,
     pub(crate) processor: Arc<str>,
     pub(crate) timeout: Option<Duration>,

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use laneway_core::store::{LaneSelect, LaneView, Lanes, Owner, Progress, Query, Resume, Rows, Seize};
 use laneway_core::{BlockKind, Incarnation, Nonce, Result, Seat as SeatId, StoreError, StreamInfo, Topic};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::carry::Ground;
 use super::run::{Begin, Ended, Holder, News, Order, run};
@@ -199,7 +199,7 @@ async fn take(
     names: Names,
     asked: &Mutex<Option<Asked>>,
 ) -> Result<(Box<Seat>, Holder)> {
-    let (resume, holder) = seize(ground, id, asked).await?;
+    let (resume, holder, _one_of_few) = seize(ground, id, asked).await?;
     tracing::debug!(seat = %id, term = %resume.progress.fence.term, "a seat was taken");
     let was_clean = resume.progress.clean;
     let (records, ahead) = records(ground, id).await?;
@@ -225,18 +225,27 @@ async fn take(
 }
 
 /// Takes the seat as soon as this node has a lease and nobody who lives owns it.
-async fn seize(ground: &Ground, seat: SeatId, asked: &Mutex<Option<Asked>>) -> Result<(Resume, Holder)> {
+///
+/// A node takes few of its seats at a time, because it may have thousands of them. One that waits for its owner is none of
+/// these few; one that was taken is, until the permit goes.
+async fn seize(
+    ground: &Ground,
+    seat: SeatId,
+    asked: &Mutex<Option<Asked>>,
+) -> Result<(Resume, Holder, OwnedSemaphorePermit)> {
     let mut seen = 0;
     loop {
         let node = ground.standing.granted(&ground.env).await.node;
+        let one_of_few = Arc::clone(&ground.taking).acquire_owned().await.expect("it is never closed");
         let life = ground.catalogue.life();
         let progress = progress_of(ground, seat).await?;
         if is_free(ground, &progress, node).await? {
             let (name, expect) = (node.bytes(), owner_of(&progress));
             *asked.lock() = Some(Asked { node: name.clone(), expect });
             let resume = seize_as(ground, seat, &progress, life, name).await?;
-            return Ok((resume, Holder { node, life }));
+            return Ok((resume, Holder { node, life }, one_of_few));
         }
+        drop(one_of_few);
         // Its owner is about to hand it over, or its lease about to end.
         tokio::select! {
             biased;

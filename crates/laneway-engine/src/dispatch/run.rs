@@ -173,9 +173,11 @@ pub(crate) async fn run(
     let now = ground.env.now();
     let (finisher, finished) = inbox();
     let look_max = if ground.store.about().capabilities.shared { LOOK_MAX_SHARED } else { LOOK_MAX };
-    // A dormant seat that only looks is dormant again if it finds nothing.
+    // A seat that was only just taken, or looks by itself, is dormant at once if it finds nothing: thousands are taken when
+    // a node starts.
     let (look_wait, dormant_at) = match begin {
-        Begin::Taken | Begin::Woken => (LOOK_EVERY, now.steady.after(DORMANT_AFTER)),
+        Begin::Taken => (LOOK_EVERY, now.steady),
+        Begin::Woken => (LOOK_EVERY, now.steady.after(DORMANT_AFTER)),
         Begin::Look => (look_max, now.steady),
     };
     let mut this = Box::new(Loop {

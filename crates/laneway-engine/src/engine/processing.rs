@@ -561,6 +561,7 @@ impl Engine {
             places: Arc::clone(&places),
             places_at_once: places_at_once.max(1),
             alone: Arc::clone(&self.alone),
+            taking: Arc::clone(&self.taking),
             // Texts of its own: every run shares them, and seats run on different threads.
             stream: Arc::from(&*stream),
             processor: Arc::from(&*name),
