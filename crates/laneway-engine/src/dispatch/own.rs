@@ -54,7 +54,7 @@ pub(crate) async fn own(
             let taking = Box::pin(take(&ground, seat, &settings, &stream, names.clone(), &asked));
             // Nothing runs yet: whoever wants it to end need not wait for a store that does not answer.
             match unless(order.clone(), |order| order != Order::Run, taking).await {
-                Some(Ok((owned, holder))) => hold(&ground, owned, holder, &stream, order.clone()).await,
+                Some(Ok(taken)) => hold(&ground, taken, &stream, order.clone()).await,
                 Some(Err(error)) => Ended::Lost(error),
                 None => Ended::Restart,
             }
@@ -103,14 +103,14 @@ pub(crate) async fn own(
 /// Runs a seat that was taken until it ends. While it is dormant, its loop takes no memory.
 async fn hold(
     ground: &Arc<Ground>,
-    mut seat: Box<Seat>,
-    holder: Holder,
+    taken: Taken,
     stream: &StreamInfo,
     mut order: watch::Receiver<Order>,
 ) -> Ended {
+    let Taken { mut seat, holder, one_of_few } = taken;
     let id = seat.id();
     let mut news = News::new(ground, id);
-    let mut begin = Begin::Taken;
+    let mut begin = Begin::Taken(one_of_few);
     loop {
         let ended = Box::pin(run(Arc::clone(ground), seat, holder, begin, &mut news, order.clone())).await;
         let Ended::Dormant(dormant) = ended else { return ended };
@@ -191,6 +191,13 @@ async fn tell(ground: &Ground, seat: SeatId, names: &Names, what: Report<'_>, or
     }
 }
 
+/// A seat that was just taken.
+struct Taken {
+    seat: Box<Seat>,
+    holder: Holder,
+    one_of_few: OwnedSemaphorePermit,
+}
+
 async fn take(
     ground: &Ground,
     id: SeatId,
@@ -198,8 +205,8 @@ async fn take(
     stream: &StreamInfo,
     names: Names,
     asked: &Mutex<Option<Asked>>,
-) -> Result<(Box<Seat>, Holder)> {
-    let (resume, holder, _one_of_few) = seize(ground, id, asked).await?;
+) -> Result<Taken> {
+    let (resume, holder, one_of_few) = seize(ground, id, asked).await?;
     tracing::debug!(seat = %id, term = %resume.progress.fence.term, "a seat was taken");
     let was_clean = resume.progress.clean;
     let (records, ahead) = records(ground, id).await?;
@@ -221,7 +228,7 @@ async fn take(
             views.iter().for_each(|view| seat.resume_lane(view, was_clean, now));
         }
     }
-    Ok((seat, holder))
+    Ok(Taken { seat, holder, one_of_few })
 }
 
 /// Takes the seat as soon as this node has a lease and nobody who lives owns it.
@@ -377,7 +384,7 @@ mod tests {
         size_of::<F>()
     }
 
-    type Holding<'a, F> = fn(&'a Arc<Ground>, Box<Seat>, Holder, &'a StreamInfo, watch::Receiver<Order>) -> F;
+    type Holding<'a, F> = fn(&'a Arc<Ground>, Taken, &'a StreamInfo, watch::Receiver<Order>) -> F;
 
     fn size_of_hold<'a, F>(_: Holding<'a, F>) -> usize {
         size_of::<F>()

@@ -143,6 +143,8 @@ struct Loop<'n> {
     show_at: Steady,
     /// The meters know that the seat has no work.
     shown_at_rest: bool,
+    /// Nobody else could take it or file something for it.
+    may_be_dormant: bool,
     /// When the seat becomes dormant if it has no work until then.
     dormant_at: Steady,
     alarm: Alarm,
@@ -159,6 +161,8 @@ struct Loop<'n> {
     asking_alone: Option<BoxFuture<'static, OwnedSemaphorePermit>>,
     /// When its runs are asked to stop, because it is to move.
     rest_by: Option<Steady>,
+    /// It was just taken and is one of few. The next one is taken when this one is dormant, or will not be soon.
+    starting: Option<OwnedSemaphorePermit>,
 }
 
 /// Runs a seat until it ends or becomes dormant.
@@ -172,13 +176,20 @@ pub(crate) async fn run(
 ) -> Ended {
     let now = ground.env.now();
     let (finisher, finished) = inbox();
-    let look_max = if ground.store.about().capabilities.shared { LOOK_MAX_SHARED } else { LOOK_MAX };
+    let is_shared = ground.store.about().capabilities.shared;
+    let look_max = if is_shared { LOOK_MAX_SHARED } else { LOOK_MAX };
+    let may_be_dormant = !is_shared && matches!(ground.standing, Standing::Alone);
     // A seat that was only just taken, or looks by itself, is dormant at once if it finds nothing: thousands are taken when
     // a node starts.
     let (look_wait, dormant_at) = match begin {
-        Begin::Taken => (LOOK_EVERY, now.steady),
+        Begin::Taken(_) => (LOOK_EVERY, now.steady),
         Begin::Woken => (LOOK_EVERY, now.steady.after(DORMANT_AFTER)),
         Begin::Look => (look_max, now.steady),
+    };
+    let lanes_due_at = matches!(begin, Begin::Taken(_)).then_some(now.steady);
+    let starting = match begin {
+        Begin::Taken(one_of_few) if may_be_dormant => Some(one_of_few),
+        Begin::Taken(_) | Begin::Woken | Begin::Look => None,
     };
     let mut this = Box::new(Loop {
         ground,
@@ -209,19 +220,21 @@ pub(crate) async fn run(
         look_at: now.steady.after(look_wait),
         look_wait,
         look_max,
+        may_be_dormant,
         show_at: now.steady,
         shown_at_rest: false,
         dormant_at,
         alarm: Alarm::default(),
         promote_at: None,
         // A dormant seat has no lanes that are held up.
-        lanes_due_at: (begin == Begin::Taken).then_some(now.steady),
+        lanes_due_at,
         read_after: now.steady,
         places: 0,
         asking_place: None,
         alone: None,
         asking_alone: None,
         rest_by: None,
+        starting,
     });
     this.turn_until_ended(&mut order).await
 }
@@ -292,6 +305,9 @@ impl Loop<'_> {
             if let Some(dormant) = self.to_dormant(now.steady) {
                 return Ended::Dormant(Box::new(dormant));
             }
+            if self.commit.is_none() && self.waits_for_nothing() {
+                self.starting = None;
+            }
             // Answers of a store in this process are often there at once: without this a busy seat would keep its
             // thread, and the workers that carry out its runs would never get one.
             let took_long = self.ground.env.steady() >= Workers::until(now.steady);
@@ -320,6 +336,7 @@ impl Loop<'_> {
         self.seat.settle(&self.ground.env, now);
         self.finished.hush();
         while self.start_runs(now) {
+            self.starting = None;
             self.seat.settle(&self.ground.env, now);
         }
         // A place that is kept for nobody would be missed by another seat.
@@ -364,9 +381,14 @@ impl Loop<'_> {
     /// What to keep of the seat if it is to be dormant from now on. On a store that other processes change it looks too
     /// often for that.
     fn to_dormant(&self, now: Steady) -> Option<Dormant> {
-        let is_alone = self.look_max == LOOK_MAX && matches!(self.ground.standing, Standing::Alone);
         let is_due = self.dormant_at <= now && !self.look && self.read_after <= now;
-        let waits_for_nothing = self.page.is_none()
+        let may = self.may_be_dormant && is_due && self.waits_for_nothing() && self.is_at_rest();
+        may.then(|| self.seat.to_dormant(now)).flatten()
+    }
+
+    /// Whether no call is under way, beside a commit, and nothing is asked for.
+    fn waits_for_nothing(&self) -> bool {
+        self.page.is_none()
             && self.reading.is_none()
             && self.looking_up.is_none()
             && self.loading.is_none()
@@ -376,9 +398,7 @@ impl Loop<'_> {
             && self.counting.is_none()
             && self.alone.is_none()
             && self.asking_alone.is_none()
-            && self.asking_place.is_none();
-        let may = is_alone && is_due && waits_for_nothing && self.is_at_rest();
-        may.then(|| self.seat.to_dormant(now)).flatten()
+            && self.asking_place.is_none()
     }
 
     /// Something happened: the next look comes soon.
@@ -451,6 +471,7 @@ impl Loop<'_> {
     fn on_time(&mut self) {
         let now = self.ground.env.now().steady;
         if self.look_at <= now {
+            self.starting = None;
             self.look = true;
             self.look_wait = if self.is_at_rest() {
                 (self.look_wait * REST_LONGER).min(self.look_max)
@@ -627,6 +648,7 @@ impl Loop<'_> {
 
     fn try_again(&mut self, error: &StoreError) {
         tracing::warn!(seat = %self.seat.id(), %error, "a call to the store is tried again");
+        self.starting = None;
         self.read_after = self.ground.env.now().steady.after(TRY_AGAIN);
         self.look = true;
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use laneway_core::{Seat as SeatId, Topic};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::{LOOK_MAX, Order};
 use crate::dispatch::carry::Ground;
@@ -30,10 +30,10 @@ pub(super) enum Arrived {
 }
 
 /// Why a loop begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Begin {
-    /// The seat was just taken.
-    Taken,
+    /// The seat was just taken, as one of few at a time.
+    Taken(OwnedSemaphorePermit),
     /// It was dormant, and something came.
     Woken,
     /// It was dormant for so long that it looks by itself.
