@@ -9,19 +9,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use laneway_core::limits::KEY_BYTES_MAX;
 use laneway_core::{ClockReport, EventId, Incarnation, Result, Shard, Steady, StoreError, Timestamp};
 use parking_lot::Mutex;
 
 use super::group::Cost;
-use super::index::{Index, Meta, Snapshot};
+use super::index::{Index, Meta, PackedChanges, Snapshot};
 use super::log::Space;
 use super::relocate;
-use super::state::{ChangedLanes, EntryList, FileState, SegmentTable};
+use super::state::{ChangedLanes, EntryList, FileState, SegmentTable, shard_prefix};
 use super::store::{Base, Shared};
 use crate::machine::View;
 
 /// How many tails are read under one lock.
 const TAILS_AT_ONCE: usize = 256;
+/// The most that a tail takes with its key: memory for it is made before the lock is taken.
+const TAIL_BYTES_MAX: usize = KEY_BYTES_MAX + 64;
 
 /// How often an idle store persists its clock.
 const CLOCK_EVERY: Duration = Duration::from_secs(3_600);
@@ -137,15 +140,12 @@ impl Checkpointer {
             Ok(snapshot) => snapshot,
             Err(error) => return Err(stop_for_good(shared, error)),
         };
-        let outdated = {
+        {
             let mut state = shared.state.write();
             *shared.base.lock() = Base { index: Arc::clone(&snapshot), end: meta.mark };
             state.rows.rebase(Some(Arc::clone(&snapshot)));
-            let outdated = state.tails.rebase(snapshot);
-            shared.tails_in_memory.store(state.tails.is_complete(), Ordering::Release);
-            outdated
-        };
-        drop(outdated);
+            state.tails.rebase(snapshot);
+        }
         shared.log_bytes.fetch_sub(bytes, Ordering::Relaxed);
         shared.checkpointed.notify_waiters();
         self.seal(shared, meta.mark.position.serial)?;
@@ -227,12 +227,22 @@ impl Checkpointer {
     }
 }
 
-/// The tails of lanes that changed, a few at a time, so that no commit waits for long.
-fn collect_tails(shared: &Shared, changed: &ChangedLanes) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
-    let mut tails = Vec::with_capacity(changed.values().map(Vec::len).sum());
-    for keys in changed.values().flat_map(|lanes| lanes.chunks(TAILS_AT_ONCE)) {
-        let state = shared.state.read();
-        tails.extend(state.tails.collect(keys, |shard| state.shard(shard).is_some()));
+/// The tails of lanes that changed, a few at a time, so that no commit waits for long. Ordered by shard and key, because a
+/// tree takes sorted keys fastest. Lanes of removed shards are left out.
+fn collect_tails(shared: &Shared, changed: &ChangedLanes) -> PackedChanges {
+    let mut tails = PackedChanges::default();
+    let mut shards: Vec<_> = changed.iter().collect();
+    shards.sort_unstable_by_key(|(shard, _)| shard_prefix(**shard));
+    for (shard, places) in shards {
+        let first = tails.len();
+        for places in places.chunks(TAILS_AT_ONCE) {
+            tails.reserve(places.len(), TAIL_BYTES_MAX);
+            let state = shared.state.read();
+            if state.shard(*shard).is_some() {
+                state.tails.collect(places, &mut tails);
+            }
+        }
+        tails.sort_from(first);
     }
     tails
 }

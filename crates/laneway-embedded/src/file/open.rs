@@ -114,7 +114,7 @@ fn open(
     state.clock_mark = clock.mark(clock.now());
     let published = Arc::clone(&state.published);
     let replayed = opened.recovered.bytes;
-    let tails_in_memory = state.tails.is_complete();
+    let tails_in_memory = state.tails.complete();
     let shared = Arc::new(Shared {
         dir: dir.to_owned(),
         disk,
@@ -133,7 +133,7 @@ fn open(
         recent_marks: RecentMarks::default(),
         base: Mutex::new(base),
         patience,
-        tails_in_memory: tails_in_memory.into(),
+        tails_in_memory,
         log_bytes: replayed.into(),
         checkpoint: Mutex::default(),
         checkpoint_called: parking_lot::Condvar::new(),

@@ -42,9 +42,9 @@ pub(super) async fn read(shared: &Shared, read: Read) -> Result<Page> {
         };
         return Ok(Page { head: plan.head, ..shared.observe(complete).await? });
     }
-    let entries = events.into_iter().map(Entry::Event).collect();
-    let page = machine::read::page_rest(&*shared.state.read(), shared.clock.now(), &read, entries)?;
-    Ok(Page { head: plan.head, ..page })
+    let rest = |state: &Seen<'_>, now| machine::read::page_rest(state, now, &read, Vec::new());
+    let (rest, _) = shared.look(rest).await?;
+    Ok(Page { head: plan.head, entries: events.into_iter().map(Entry::Event).collect(), ..rest? })
 }
 
 /// Events as they are stored, in order; what is trimmed is passed over.

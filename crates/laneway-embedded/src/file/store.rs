@@ -70,7 +70,7 @@ pub(crate) struct Shared {
     /// Whether a write to the index waits for room on a full disk.
     pub(crate) patience: Arc<Patience>,
     /// Whether memory has the end of every lane, so that no append need look for cold ones.
-    pub(crate) tails_in_memory: AtomicBool,
+    pub(crate) tails_in_memory: Arc<AtomicBool>,
     /// Log bytes since the last finished checkpoint began.
     pub(crate) log_bytes: AtomicU64,
     /// Tells the checkpoint thread what to do.
@@ -95,22 +95,9 @@ pub(super) struct CheckpointCall {
 }
 
 impl Shared {
-    /// Reads the state and answers when everything it saw is durable. What takes a file to tell is read without the lock,
-    /// and then looked at again.
+    /// Reads the state and answers when everything it saw is durable.
     pub(crate) async fn observe<T>(&self, look: impl Fn(&Seen<'_>, Now) -> Result<T>) -> Result<T> {
-        let mut fetched = Fetched::default();
-        let (seen, groups) = loop {
-            let now = self.clock.now();
-            let (seen, groups) = {
-                let state = self.state.read();
-                (look(&Seen { state: &state, fetched: &fetched }, now), state.groups)
-            };
-            let missed = fetched.take_missed();
-            if missed.is_empty() {
-                break (seen, groups);
-            }
-            fetched = self.fetch(fetched, missed).await?;
-        };
+        let (seen, groups) = self.look(look).await?;
         if groups > self.pipeline.groups() {
             self.pipeline.hurry();
         }
@@ -121,6 +108,27 @@ impl Shared {
             return seen;
         }
         Err(StoreError::Down { reason: self.failure() })
+    }
+
+    /// Reads the state as it is, and up to which group of changes it was seen. What takes a file to tell is read without the
+    /// lock, and then looked at again.
+    pub(crate) async fn look<T>(
+        &self,
+        look: impl Fn(&Seen<'_>, Now) -> Result<T>,
+    ) -> Result<(Result<T>, u64)> {
+        let mut fetched = Fetched::default();
+        loop {
+            let now = self.clock.now();
+            let (seen, groups) = {
+                let state = self.state.read();
+                (look(&Seen { state: &state, fetched: &fetched }, now), state.groups)
+            };
+            let missed = fetched.take_missed();
+            if missed.is_empty() {
+                return Ok((seen, groups));
+            }
+            fetched = self.fetch(fetched, missed).await?;
+        }
     }
 
     /// Reads what a call missed, on a thread that may wait for the disk.

@@ -108,18 +108,20 @@ impl Store for FileStore {
         if shared.log_bytes.load(Ordering::Relaxed) >= shared.options.backlog_bytes {
             shared.wait_for_checkpoint().await;
         }
-        // Cold lane ends are read here, on the caller's thread, before the state's lock is taken: nobody waits for them.
+        // Cold lane ends are read before the state's lock is taken: nobody else waits for them.
         let keys = append.drafts.iter().filter_map(|draft| draft.key.as_ref());
         let in_memory = shared.tails_in_memory.load(Ordering::Acquire);
         let missing = if in_memory { None } else { shared.state.read().tails.missing(append.shard, keys) };
-        let found = missing.map(|missing| Ok::<_, StoreError>((missing.epoch, missing.look_up()?)));
-        let (found, durability) = (found.transpose()?, self.durability());
-        let cost = cost::append(&append);
+        let found = match missing {
+            Some(missing) => Some(shared.read_files(|| missing.look_up()).await?),
+            None => None,
+        };
+        let (cost, durability) = (cost::append(&append), self.durability());
         // Events wake their shard when they are pushed. Delayed drafts wake it too: its owner must know when they are due.
         let (shard, is_delayed) = (append.shard, append.drafts.iter().any(|draft| draft.delay.is_some()));
         let work = move |state: &mut FileState, now| {
-            if let Some((epoch, tails)) = found {
-                state.tails.warm(epoch, tails);
+            if let Some(found) = found {
+                state.tails.warm(found);
             }
             let appended = machine::append::append(state, now, append, durability)?;
             state.announce(is_delayed.then_some(Topic::Shard(shard)).into_iter());

@@ -11,6 +11,7 @@ use redb::{
     Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata, Table, TableDefinition,
 };
 
+use super::packed::PackedChanges;
 use super::storage::{Patience, Storage};
 use super::values::{self, Meta};
 use crate::file::disk::Disk;
@@ -28,7 +29,7 @@ const FILE: &str = "index.redb";
 #[derive(Debug, Default)]
 pub(crate) struct CheckpointWrite {
     pub(crate) resident: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    pub(crate) tails: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    pub(crate) tails: PackedChanges,
     pub(crate) rows: Vec<(Vec<u8>, Option<Bytes>)>,
     /// Ranges of rows to drop before the rows above are written.
     pub(crate) forgotten_rows: Vec<Vec<u8>>,
@@ -169,8 +170,8 @@ impl Index {
                 }
                 let mut tails = transaction.open_table(TAILS)?;
                 changes.forgotten_tails.iter().try_for_each(|prefix| drop_prefix(&mut tails, prefix))?;
-                for (key, value) in &changes.tails {
-                    write_one(&mut tails, key, value.as_deref(), &mut buffer)?;
+                for (key, value) in changes.tails.iter() {
+                    write_one(&mut tails, key, value, &mut buffer)?;
                 }
                 let mut resident = transaction.open_table(RESIDENT)?;
                 for (key, value) in &changes.resident {
@@ -303,8 +304,9 @@ impl Snapshot {
                         write.rows = page.into_iter().map(|(key, row)| (key.to_vec(), Some(row))).collect();
                     }
                     IndexTable::Tails => {
-                        let tails = page.into_iter().map(|(key, tail)| (key.to_vec(), Some(tail.to_vec())));
-                        write.tails = tails.collect();
+                        for (key, tail) in &page {
+                            write.tails.put([key, &[]], |out| out.extend_from_slice(tail));
+                        }
                     }
                 }
                 index.write(meta, &write)?;

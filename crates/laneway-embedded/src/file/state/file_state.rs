@@ -23,7 +23,7 @@ use super::rows::{RowChanges, Rows};
 use super::tails::{ChangedLanes, Tails, shard_prefix};
 use crate::clock::ClockMark;
 use crate::file::group::Done;
-use crate::file::index::{CheckpointWrite, Snapshot};
+use crate::file::index::{CheckpointWrite, PackedChanges, Snapshot};
 use crate::file::log::{FrameBuffer, Mark, Position};
 use crate::machine::codec::Stored;
 use crate::machine::kept::KeptRange;
@@ -307,9 +307,8 @@ impl FileState {
 }
 
 impl Frozen {
-    /// As the index wants it, with the tails read meanwhile. Sorted, because a tree takes sorted keys fastest.
-    pub(crate) fn into_write(self, mut tails: Vec<(Vec<u8>, Option<Vec<u8>>)>) -> CheckpointWrite {
-        tails.sort_unstable();
+    /// As the index wants it, with the tails read meanwhile.
+    pub(crate) fn into_write(self, tails: PackedChanges) -> CheckpointWrite {
         CheckpointWrite {
             resident: self.resident,
             tails,

@@ -161,7 +161,7 @@ impl Records {
         self.write(out, Tag::Tail, |out| {
             write_shard(out, shard);
             out.bytes(key.as_ref());
-            out.extend_from_slice(&tails::encode(tail));
+            tails::encode(tail, out);
         });
     }
 

@@ -346,14 +346,10 @@ impl<R: IndexReader> IndexRows<'_, R> {
 mod tests {
     use proptest::prelude::*;
 
-    use laneway_core::Incarnation;
-
     use super::super::fetched::{Directly, Page};
     use super::*;
-    use crate::clock::ClockMark;
-    use crate::file::disk::simulated::SimulatedDisk;
-    use crate::file::index::{CheckpointWrite, Index, Meta, Patience};
-    use crate::file::log::{Mark, Position};
+    use crate::file::index::fixture::{meta, new_index};
+    use crate::file::index::{CheckpointWrite, Index};
 
     /// Counts how often the index is asked.
     #[derive(Default)]
@@ -371,24 +367,11 @@ mod tests {
         }
     }
 
-    fn new_index() -> Index {
-        let dir = std::path::Path::new("store");
-        let disk = SimulatedDisk::new();
-        crate::file::disk::Disk::create_dir(&disk, dir).unwrap();
-        Index::open(&disk, dir, 1 << 20, Patience::new(false)).unwrap()
-    }
-
     /// Carries out a checkpoint of the frozen rows.
     fn checkpoint(rows: &mut Rows, index: &Index) {
         let changed = rows.frozen.rows.iter();
         let changed = changed.map(|(key, slot)| (key.to_vec(), slot.value.clone())).collect();
-        let meta = Meta {
-            store: 1,
-            incarnation: Incarnation(1),
-            mark: Mark { position: Position::START, number: 1 },
-            clock: ClockMark::default(),
-        };
-        index.write(&meta, &CheckpointWrite { rows: changed, ..CheckpointWrite::default() }).unwrap();
+        index.write(&meta(), &CheckpointWrite { rows: changed, ..CheckpointWrite::default() }).unwrap();
         rows.rebase(Some(index.snapshot().unwrap()));
     }
 

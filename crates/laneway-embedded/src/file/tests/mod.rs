@@ -14,4 +14,5 @@ mod reading;
 mod relocate;
 mod rounds;
 mod since;
+mod threads;
 mod unchanged;
