@@ -169,7 +169,7 @@ async fn emits_of_a_seat_that_rested_in_between_arrive_once_each() {
 }
 
 /// Done, with one event for the stream `receipts`.
-fn receipt(lane: &LaneRun) -> Answer {
+fn receipt(_: &LaneRun) -> Answer {
     let emit = Emission { stream: "receipts".to_owned(), draft: draft("ann", "paid") };
     let done = vec![Done { result: None, emits: vec![emit] }];
     Answer::Now(LaneAnswer { done, ..LaneAnswer::default() })
