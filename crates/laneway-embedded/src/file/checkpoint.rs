@@ -23,6 +23,8 @@ use crate::machine::View;
 
 /// How many tails are read under one lock.
 const TAILS_AT_ONCE: usize = 256;
+/// What a tail usually takes with its key.
+const TAIL_BYTES: usize = 48;
 /// The most that a tail takes with its key: memory for it is made before the lock is taken.
 const TAIL_BYTES_MAX: usize = KEY_BYTES_MAX + 64;
 
@@ -230,13 +232,14 @@ impl Checkpointer {
 /// The tails of lanes that changed, a few at a time, so that no commit waits for long. Ordered by shard and key, because a
 /// tree takes sorted keys fastest. Lanes of removed shards are left out.
 fn collect_tails(shared: &Shared, changed: &ChangedLanes) -> PackedChanges {
-    let mut tails = PackedChanges::default();
+    let len = changed.values().map(Vec::len).sum();
+    let mut tails = PackedChanges::with_capacity(len, TAIL_BYTES);
     let mut shards: Vec<_> = changed.iter().collect();
     shards.sort_unstable_by_key(|(shard, _)| shard_prefix(**shard));
     for (shard, places) in shards {
         let first = tails.len();
         for places in places.chunks(TAILS_AT_ONCE) {
-            tails.reserve(places.len(), TAIL_BYTES_MAX);
+            tails.reserve(places.len() * TAIL_BYTES_MAX);
             let state = shared.state.read();
             if state.shard(*shard).is_some() {
                 state.tails.collect(places, &mut tails);

@@ -26,7 +26,7 @@ pub struct FileOptions {
     pub checkpoint_bytes: u64,
     /// Log bytes since the last checkpoint at which appends wait for one. Default 512 MiB.
     pub backlog_bytes: u64,
-    /// Lane ends kept in memory, beside those that change between two checkpoints. Default 2,000,000.
+    /// Lane ends kept in memory, beside those that change between two checkpoints. Default 1,000,000.
     pub tail_cache: usize,
     /// Memory for pages of the index. Default 64 MiB.
     pub index_cache_bytes: usize,
@@ -56,7 +56,7 @@ impl Default for FileOptions {
             checkpoint_every: Duration::from_secs(5),
             checkpoint_bytes: 256 << 20,
             backlog_bytes: 512 << 20,
-            tail_cache: 2_000_000,
+            tail_cache: 1_000_000,
             index_cache_bytes: 64 << 20,
             recent_bytes: 16 << 20,
             clock_settle: CLOCK_SETTLE,

@@ -188,8 +188,9 @@ pub(crate) async fn run(
     };
     let lanes_due_at = matches!(begin, Begin::Taken(_)).then_some(now.steady);
     let starting = match begin {
-        Begin::Taken(one_of_few) if may_be_dormant => Some(one_of_few),
-        Begin::Taken(_) | Begin::Woken | Begin::Look => None,
+        // Where a seat is never dormant, it need not wait for that: the permit goes at once.
+        Begin::Taken(one_of_few) => Some(one_of_few).filter(|_| may_be_dormant),
+        Begin::Woken | Begin::Look => None,
     };
     let mut this = Box::new(Loop {
         ground,

@@ -51,12 +51,16 @@ async fn idle_for_an_hour(shared: bool) -> (World, Arc<Faulty>) {
 }
 
 async fn idle_by(clock: Arc<dyn Clock>, shared: bool) -> (World, Arc<Faulty>) {
+    idle_by_with(clock, shared, SEATS).await
+}
+
+async fn idle_by_with(clock: Arc<dyn Clock>, shared: bool, seats: u32) -> (World, Arc<Faulty>) {
     let store_clock = Arc::new(TokioClock::start());
     let (env, memory) = (Env::seeded(clock, 7), Arc::new(MemoryStore::new(store_clock)));
     let store = Faulty::new(memory.clone());
     store.shared.store(shared, Ordering::Relaxed);
     let world = World::through(store.clone(), memory, env);
-    let settings = StreamSettings { partitions: SEATS, ..StreamSettings::default() };
+    let settings = StreamSettings { partitions: seats, ..StreamSettings::default() };
     world.engine.define_stream("orders", settings).await.expect("a new stream");
     world.process(ProcessorSettings::default()).await;
     seam::wait(HOUR).await;
@@ -173,4 +177,16 @@ fn receipt(_: &LaneRun) -> Answer {
     let emit = Emission { stream: "receipts".to_owned(), draft: draft("ann", "paid") };
     let done = vec![Done { result: None, emits: vec![emit] }];
     Answer::Now(LaneAnswer { done, ..LaneAnswer::default() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_seats_are_taken_although_few_are_at_a_time() {
+    const MANY: u32 = 300;
+    for shared in [false, true] {
+        let (mut world, _store) = idle_by_with(Arc::new(TokioClock::start()), shared, MANY).await;
+        let keys: Vec<String> = (0..10 * MANY).map(|number| format!("key-{number}")).collect();
+        let texts: Vec<(&str, &str)> = keys.iter().map(|key| (&key[..], "ok")).collect();
+        world.send(&texts).await;
+        assert_eq!(world.nexts(texts.len()).await.len(), texts.len(), "shared: {shared}");
+    }
 }

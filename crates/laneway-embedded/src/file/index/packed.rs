@@ -7,39 +7,47 @@ pub(crate) struct PackedChanges {
     changes: Vec<Change>,
 }
 
-/// Where a key and the value behind it lie.
+/// Where a key and the value behind it lie. Small, because there are so many.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     start: usize,
-    value: usize,
-    /// Nothing for a removal.
-    end: Option<usize>,
+    key_len: u32,
+    /// [`REMOVED`] for a removal.
+    value_len: u32,
 }
 
+/// No value is so long.
+const REMOVED: u32 = u32::MAX;
+
 impl PackedChanges {
-    /// Makes room, so that as many changes as these are added without a copy of the others.
-    pub(crate) fn reserve(&mut self, changes: usize, bytes_each: usize) {
-        self.bytes.reserve(changes * bytes_each);
-        self.changes.reserve(changes);
+    /// With room for so many changes of so many bytes on average: a checkpoint takes memory once.
+    pub(crate) fn with_capacity(changes: usize, bytes_each: usize) -> Self {
+        Self { bytes: Vec::with_capacity(changes * bytes_each), changes: Vec::with_capacity(changes) }
+    }
+
+    /// Makes room for so many bytes, so that adding them copies nothing.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes);
     }
 
     /// Adds a value under a key, which is given in two parts.
     pub(crate) fn put(&mut self, key: [&[u8]; 2], write: impl FnOnce(&mut Vec<u8>)) {
-        let (start, value) = self.add_key(key);
+        let (start, key_len) = self.add_key(key);
+        let value = self.bytes.len();
         write(&mut self.bytes);
-        self.changes.push(Change { start, value, end: Some(self.bytes.len()) });
+        self.changes.push(Change { start, key_len, value_len: len_of(self.bytes.len() - value) });
     }
 
     /// Adds a removal.
     pub(crate) fn remove(&mut self, key: [&[u8]; 2]) {
-        let (start, value) = self.add_key(key);
-        self.changes.push(Change { start, value, end: None });
+        let (start, key_len) = self.add_key(key);
+        self.changes.push(Change { start, key_len, value_len: REMOVED });
     }
 
-    fn add_key(&mut self, key: [&[u8]; 2]) -> (usize, usize) {
+    fn add_key(&mut self, key: [&[u8]; 2]) -> (usize, u32) {
         let start = self.bytes.len();
         key.into_iter().for_each(|part| self.bytes.extend_from_slice(part));
-        (start, self.bytes.len())
+        (start, len_of(self.bytes.len() - start))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -66,16 +74,21 @@ impl PackedChanges {
     }
 
     fn key(&self, change: &Change) -> &[u8] {
-        &self.bytes[change.start..change.value]
+        &self.bytes[change.start..][..change.key_len as usize]
     }
 
     /// Keys with their new values.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
         self.changes.iter().map(|change| {
-            let value = change.end.map(|end| &self.bytes[change.value..end]);
+            let value = &self.bytes[change.start + change.key_len as usize..];
+            let value = (change.value_len != REMOVED).then(|| &value[..change.value_len as usize]);
             (self.key(change), value)
         })
     }
+}
+
+fn len_of(bytes: usize) -> u32 {
+    u32::try_from(bytes).expect("no key or value of the index is so long")
 }
 
 /// The first eight bytes as a number, with zeros behind a shorter key.
