@@ -49,16 +49,9 @@ pub(crate) async fn own(
         if order_now != Order::Run {
             return Box::pin(let_go_at_the_end(&ground, seat, asked.into_inner())).await;
         }
-        let ownership = async {
-            // In a box of its own, which is gone when the seat runs.
-            let taking = Box::pin(take(&ground, seat, &settings, &stream, names.clone(), &asked));
-            // Nothing runs yet: whoever wants it to end need not wait for a store that does not answer.
-            match unless(order.clone(), |order| order != Order::Run, taking).await {
-                Some(Ok(taken)) => hold(&ground, taken, &stream, order.clone()).await,
-                Some(Err(error)) => Ended::Lost(error),
-                None => Ended::Restart,
-            }
-        };
+        // In a box of its own, which is gone when the seat runs.
+        let taking = Box::pin(take(&ground, seat, &settings, &stream, names.clone(), &asked));
+        let ownership = take_and_hold(&ground, taking, &stream, &order);
         let ended = Box::pin(contained("seat", ownership)).await.unwrap_or_else(Ended::Faulty);
         match ended {
             Ended::Drained => {
@@ -97,6 +90,20 @@ pub(crate) async fn own(
             _ = order.changed() => {}
             () = Box::pin(ground.env.sleep(TRY_AGAIN)) => {}
         }
+    }
+}
+
+async fn take_and_hold(
+    ground: &Arc<Ground>,
+    taking: impl Future<Output = Result<Taken>>,
+    stream: &StreamInfo,
+    order: &watch::Receiver<Order>,
+) -> Ended {
+    // Nothing runs yet: whoever wants it to end need not wait for a store that does not answer.
+    match unless(order.clone(), |order| order != Order::Run, taking).await {
+        Some(Ok(taken)) => hold(ground, taken, stream, order.clone()).await,
+        Some(Err(error)) => Ended::Lost(error),
+        None => Ended::Restart,
     }
 }
 

@@ -179,19 +179,8 @@ pub(crate) async fn run(
     let is_shared = ground.store.about().capabilities.shared;
     let look_max = if is_shared { LOOK_MAX_SHARED } else { LOOK_MAX };
     let may_be_dormant = !is_shared && matches!(ground.standing, Standing::Alone);
-    // A seat that was only just taken, or looks by itself, is dormant at once if it finds nothing: thousands are taken when
-    // a node starts.
-    let (look_wait, dormant_at) = match begin {
-        Begin::Taken(_) => (LOOK_EVERY, now.steady),
-        Begin::Woken => (LOOK_EVERY, now.steady.after(DORMANT_AFTER)),
-        Begin::Look => (look_max, now.steady),
-    };
-    let lanes_due_at = matches!(begin, Begin::Taken(_)).then_some(now.steady);
-    let starting = match begin {
-        // Where a seat is never dormant, it need not wait for that: the permit goes at once.
-        Begin::Taken(one_of_few) => Some(one_of_few).filter(|_| may_be_dormant),
-        Begin::Woken | Begin::Look => None,
-    };
+    let Start { look_wait, dormant_at, lanes_due_at, starting } =
+        start(begin, now.steady, look_max, may_be_dormant);
     let mut this = Box::new(Loop {
         ground,
         seat,
@@ -227,7 +216,6 @@ pub(crate) async fn run(
         dormant_at,
         alarm: Alarm::default(),
         promote_at: None,
-        // A dormant seat has no lanes that are held up.
         lanes_due_at,
         read_after: now.steady,
         places: 0,
@@ -238,6 +226,34 @@ pub(crate) async fn run(
         starting,
     });
     this.turn_until_ended(&mut order).await
+}
+
+/// How a loop begins.
+struct Start {
+    look_wait: Duration,
+    dormant_at: Steady,
+    lanes_due_at: Option<Steady>,
+    starting: Option<OwnedSemaphorePermit>,
+}
+
+/// A seat that was only just taken, or looks by itself, is dormant at once if it finds nothing: thousands are taken when a
+/// node starts. One that was dormant has no lanes that are held up.
+fn start(begin: Begin, now: Steady, look_max: Duration, may_be_dormant: bool) -> Start {
+    let woken = Start {
+        look_wait: LOOK_EVERY,
+        dormant_at: now.after(DORMANT_AFTER),
+        lanes_due_at: None,
+        starting: None,
+    };
+    match begin {
+        // Where a seat is never dormant, it need not wait for that: the permit goes at once.
+        Begin::Taken(one_of_few) => {
+            let starting = Some(one_of_few).filter(|_| may_be_dormant);
+            Start { dormant_at: now, lanes_due_at: Some(now), starting, ..woken }
+        }
+        Begin::Woken => woken,
+        Begin::Look => Start { look_wait: look_max, dormant_at: now, ..woken },
+    }
 }
 
 impl Drop for Loop<'_> {

@@ -1,13 +1,17 @@
 //! Tails beside a map that forgets nothing, over checkpoints, and with far less memory than there are lanes.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::Ordering;
 
-use laneway_core::{EventId, Partition, Seq, StreamId};
+use laneway_core::{EventId, Key, Partition, Seq, Shard, StreamId, Timestamp};
 use proptest::prelude::*;
 
-use super::*;
+use super::lanes::Place;
+use super::{ChangedLanes, Tails};
 use crate::file::index::fixture::{meta, new_index};
-use crate::file::index::{CheckpointWrite, Index};
+use crate::file::index::{CheckpointWrite, Index, PackedChanges};
+use crate::file::state::fetched::Directly;
+use crate::machine::Tail;
 
 const SHARDS: u8 = 2;
 
