@@ -1,5 +1,6 @@
 //! The store seam over a folder: each transition is a call in the open group or a look at the state.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use laneway_core::{
 
 use super::group::Cost;
 use super::options::SyncMode;
-use super::state::{Fetched, FileState, Seen};
+use super::state::{Fetched, FileState, FoundTails, Missing, Seen};
 use super::store::FileStore;
 use super::{cost, counts, held, marks, read};
 use crate::machine::promote::Bounds;
@@ -35,6 +36,24 @@ impl FileStore {
 }
 
 impl FileStore {
+    /// The ends of an append's lanes that are not in memory. Those that a checkpoint has overtaken would not count, so they
+    /// are read again.
+    async fn cold_tails(&self, append: &Append) -> Result<Option<FoundTails>> {
+        let (shard, keys) = (append.shard, append.drafts.iter().filter_map(|draft| draft.key.as_ref()));
+        let missing = self.shared().state.read().tails.missing(shard, keys);
+        let Some(keys) = missing.map(Missing::into_keys) else { return Ok(None) };
+        let shared = Arc::clone(self.shared());
+        let look_up = move || loop {
+            let missing = shared.state.read().tails.missing(shard, keys.iter());
+            let Some(missing) = missing else { return Ok(None) };
+            let found = missing.look_up()?;
+            if shared.state.read().tails.are_of_now(&found) {
+                return Ok(Some(found));
+            }
+        };
+        self.shared().read_files(look_up).await
+    }
+
     fn define_cost(&self, define: &Define) -> Cost {
         let state = self.shared().state.read();
         let mut there = cost::Catalogue::default();
@@ -109,13 +128,8 @@ impl Store for FileStore {
             shared.wait_for_checkpoint().await;
         }
         // Cold lane ends are read before the state's lock is taken: nobody else waits for them.
-        let keys = append.drafts.iter().filter_map(|draft| draft.key.as_ref());
         let in_memory = shared.tails_in_memory.load(Ordering::Acquire);
-        let missing = if in_memory { None } else { shared.state.read().tails.missing(append.shard, keys) };
-        let found = match missing {
-            Some(missing) => Some(shared.read_files(|| missing.look_up()).await?),
-            None => None,
-        };
+        let found = if in_memory { None } else { self.cold_tails(&append).await? };
         let (cost, durability) = (cost::append(&append), self.durability());
         // Events wake their shard when they are pushed. Delayed drafts wake it too: its owner must know when they are due.
         let (shard, is_delayed) = (append.shard, append.drafts.iter().any(|draft| draft.delay.is_some()));

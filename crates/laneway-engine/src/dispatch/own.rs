@@ -249,8 +249,8 @@ async fn seize(
 ) -> Result<(Resume, Holder, OwnedSemaphorePermit)> {
     let mut seen = 0;
     loop {
-        let node = ground.standing.granted(&ground.env).await.node;
         let one_of_few = Arc::clone(&ground.taking).acquire_owned().await.expect("it is never closed");
+        let node = ground.standing.granted(&ground.env).await.node;
         let life = ground.catalogue.life();
         let progress = progress_of(ground, seat).await?;
         if is_free(ground, &progress, node).await? {

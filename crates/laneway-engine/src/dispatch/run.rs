@@ -143,7 +143,7 @@ struct Loop<'n> {
     show_at: Steady,
     /// The meters know that the seat has no work.
     shown_at_rest: bool,
-    /// Nobody else could take it or file something for it.
+    /// It is on a store that no other process changes: nobody could take it unnoticed.
     may_be_dormant: bool,
     /// When the seat becomes dormant if it has no work until then.
     dormant_at: Steady,
@@ -161,8 +161,9 @@ struct Loop<'n> {
     asking_alone: Option<BoxFuture<'static, OwnedSemaphorePermit>>,
     /// When its runs are asked to stop, because it is to move.
     rest_by: Option<Steady>,
-    /// It was just taken and is one of few. The next one is taken when this one is dormant, or will not be soon.
-    starting: Option<OwnedSemaphorePermit>,
+    /// It was just taken and is one of few, until then at the latest. The next one is taken when this one is dormant, has
+    /// something to run, or waits for nothing any more.
+    starting: Option<(OwnedSemaphorePermit, Steady)>,
 }
 
 /// Runs a seat until it ends or becomes dormant.
@@ -233,7 +234,7 @@ struct Start {
     look_wait: Duration,
     dormant_at: Steady,
     lanes_due_at: Option<Steady>,
-    starting: Option<OwnedSemaphorePermit>,
+    starting: Option<(OwnedSemaphorePermit, Steady)>,
 }
 
 /// A seat that was only just taken, or looks by itself, is dormant at once if it finds nothing: thousands are taken when a
@@ -248,7 +249,7 @@ fn start(begin: Begin, now: Steady, look_max: Duration, may_be_dormant: bool) ->
     match begin {
         // Where a seat is never dormant, it need not wait for that: the permit goes at once.
         Begin::Taken(one_of_few) => {
-            let starting = Some(one_of_few).filter(|_| may_be_dormant);
+            let starting = may_be_dormant.then(|| (one_of_few, now.after(LOOK_EVERY)));
             Start { dormant_at: now, lanes_due_at: Some(now), starting, ..woken }
         }
         Begin::Woken => woken,
@@ -352,8 +353,8 @@ impl Loop<'_> {
         self.send_look_up(now);
         self.seat.settle(&self.ground.env, now);
         self.finished.hush();
+        self.starting.take_if(|(_, until)| *until <= now.steady);
         while self.start_runs(now) {
-            self.starting = None;
             self.seat.settle(&self.ground.env, now);
         }
         // A place that is kept for nobody would be missed by another seat.
@@ -395,15 +396,14 @@ impl Loop<'_> {
         self.seat.is_at_rest() && self.promote_at.is_none() && self.promoting.is_none()
     }
 
-    /// What to keep of the seat if it is to be dormant from now on. On a store that other processes change it looks too
-    /// often for that.
+    /// What to keep of the seat if it is to be dormant from now on.
     fn to_dormant(&self, now: Steady) -> Option<Dormant> {
         let is_due = self.dormant_at <= now && !self.look && self.read_after <= now;
         let may = self.may_be_dormant && is_due && self.waits_for_nothing() && self.is_at_rest();
         may.then(|| self.seat.to_dormant(now)).flatten()
     }
 
-    /// Whether no call is under way, beside a commit, and nothing is asked for.
+    /// Whether it reads nothing and asks for nothing: what it still sends was decided before.
     fn waits_for_nothing(&self) -> bool {
         self.page.is_none()
             && self.reading.is_none()
@@ -480,15 +480,17 @@ impl Loop<'_> {
         let count = counts.then_some(self.count_at.max(self.read_after));
         let checks = self.checking.is_none() && matches!(self.ground.standing, Standing::Member(_));
         let check = checks.then_some(self.check_at.max(self.read_after));
-        let times =
-            [promote, due, expiry, read, long, rate, batch, forward, lease, rest, list, show, count, check];
+        let start = self.starting.as_ref().map(|(_, until)| *until);
+        let times = [
+            promote, due, expiry, read, long, rate, batch, forward, lease, rest, list, show, count, check,
+            start,
+        ];
         times.into_iter().flatten().fold(self.look_at, Steady::min)
     }
 
     fn on_time(&mut self) {
         let now = self.ground.env.now().steady;
         if self.look_at <= now {
-            self.starting = None;
             self.look = true;
             self.look_wait = if self.is_at_rest() {
                 (self.look_wait * REST_LONGER).min(self.look_max)

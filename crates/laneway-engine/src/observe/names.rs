@@ -178,7 +178,7 @@ pub(super) const LEASES_DORMANT: Metric = Metric {
     name: "laneway_leases_dormant",
     kind: MetricKind::Gauge,
     labels: &[],
-    help: "Those of them that have had no work for a minute and take little memory. Always 0 on a store that several nodes share.",
+    help: "Those of them that have no work and take little memory. Always 0 on a store that several nodes share.",
 };
 pub(super) const LEASES_LOST: Metric = Metric {
     name: "laneway_lease_lost_total",

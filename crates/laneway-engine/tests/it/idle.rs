@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use laneway_core::store::{Query, Rows};
-use laneway_core::{Clock, Delay, DelayMode, Partition, StartAfter, Steady, StreamSettings, Timestamp};
+use laneway_core::{Clock, Delay, DelayMode, Mode, Partition, StartAfter, Steady, StreamSettings, Timestamp};
 use laneway_embedded::MemoryStore;
-use laneway_engine::handler::{Done, Emission, LaneAnswer, LaneRun};
+use laneway_engine::handler::{Done, Emission, LaneAnswer, LaneRun, Run};
 use laneway_engine::log::Appending;
 use laneway_engine::service::TokioClock;
 use laneway_engine::{Env, ProcessorSettings};
@@ -189,4 +189,34 @@ async fn all_seats_are_taken_although_few_are_at_a_time() {
         world.send(&texts).await;
         assert_eq!(world.nexts(texts.len()).await.len(), texts.len(), "shared: {shared}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn seats_that_wait_for_a_place_hold_up_no_seat_of_another_processor() {
+    const MANY: u32 = 300;
+    let mut world = World::with_partitions(Mode::Queue, MANY).await;
+    let keys: Vec<String> = (0..10 * MANY).map(|number| format!("key-{number}")).collect();
+    let texts: Vec<(&str, &str)> = keys.iter().map(|key| (&key[..], "slow")).collect();
+    world.send(&texts).await;
+    let one = StreamSettings { partitions: 1, ..StreamSettings::default() };
+    world.engine.define_stream("receipts", one).await.expect("a new stream");
+    let drafts = vec![draft("ann", "paid")];
+    let sent = world.engine.producer().append("receipts", Appending { drafts, object: None }).await;
+    sent.expect("the stream exists");
+    let begun = world.env.clock().steady();
+    world.process(ProcessorSettings { concurrency: 1, ..ProcessorSettings::default() }).await;
+    let (ran_by, ran) = tokio::sync::oneshot::channel();
+    let ran_by = parking_lot::Mutex::new(Some(ran_by));
+    let handler = move |run: Run| {
+        if let Some(ran_by) = ran_by.lock().take() {
+            ran_by.send(()).expect("the test listens");
+        }
+        std::future::ready(run.lanes.iter().map(LaneAnswer::all_done).collect::<Vec<_>>())
+    };
+    let settings = ProcessorSettings::default();
+    world.engine.process("mail", "receipts", settings, Arc::new(handler)).await.expect("a new processor");
+    seam::within(SOON, ran).await.expect("it runs");
+    let took = world.env.clock().steady().since(begun);
+    assert!(took < Duration::from_millis(500), "the event waited {took:?} for seats that have no place");
+    assert_eq!(world.next().await.data, "slow");
 }

@@ -34,4 +34,4 @@ pub(crate) use published::{PlainPage, Published};
 pub(crate) use records::Records;
 pub(crate) use records::{Record, RecordReader};
 pub(crate) use rules_view::Seen;
-pub(crate) use tails::{ChangedLanes, shard_prefix};
+pub(crate) use tails::{ChangedLanes, FoundTails, Missing, shard_prefix};

@@ -61,12 +61,16 @@ fn files_are_read_on_no_thread_of_the_runtime() {
     let store = open_with(Arc::new(disk.clone()), options);
     let (old, seat, fence) = jobs(&store);
     let lanes = stream(&store, "lanes");
-    let busy = stream(&store, "busy");
+    let (busy, others) = (stream(&store, "busy"), stream(&store, "others"));
     block_on(store.append(keyed(&store, &lanes))).unwrap();
     for _ in 0..2 {
         (0..3).for_each(|_| drop(append(&store, &busy, 10, 100_000).unwrap()));
         store.checkpoint().unwrap();
+        (0..10).for_each(|_| drop(block_on(store.append(keyed(&store, &others))).unwrap()));
     }
+    let keys = keyed(&store, &lanes).drafts.into_iter().filter_map(|draft| draft.key).collect::<Vec<_>>();
+    let missing = store.shared().state.read().tails.missing(shard(&lanes), keys.iter());
+    assert_eq!(missing.map(|missing| missing.into_keys().len()), Some(LANES), "they are in the index alone");
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let reads = Reads::on(&disk, std::thread::current().id());

@@ -41,6 +41,7 @@ impl Loop<'_> {
         // place for each, those of a few seats would be all, and the others would wait for them in line.
         let few = self.ground.workers.are_brisk() && self.ground.env.steady() < until;
         while self.seat.can_start(now) {
+            self.starting = None;
             if few && runs.len() >= self.ground.places_at_once {
                 return true;
             }
@@ -102,6 +103,7 @@ impl Loop<'_> {
         if !self.seat.wants_alone() {
             self.asking_alone = None;
         } else if self.asking_alone.is_none() {
+            self.starting = None;
             let alone = Arc::clone(&self.ground.alone);
             let asking = async move { alone.acquire_owned().await.expect("the place is never closed") };
             self.asking_alone = Some(asking.boxed());

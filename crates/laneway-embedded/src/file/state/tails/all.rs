@@ -87,17 +87,18 @@ impl Tails {
                 self.changed.entry(shard).or_default().push(place);
             }
             (lane.tail, lane.changed, lane.wanted) = (tail, interval, true);
-            return;
+        } else {
+            let lane = Lane { shard, key: key.detached(), tail, changed: interval, wanted: false };
+            self.changed.entry(shard).or_default().push(self.lanes.insert(lane));
         }
-        let place = self.insert(Lane { shard, key: key.detached(), tail, changed: interval, wanted: false });
-        self.changed.entry(shard).or_default().push(place);
+        self.make_room();
     }
 
-    fn insert(&mut self, lane: Lane) -> Place {
+    /// With every change, also of a lane that is in memory: after a burst there may be far too many.
+    fn make_room(&mut self) {
         if self.lanes.make_room(self.lanes_max, self.stored) {
             self.complete.store(false, Ordering::Release);
         }
-        self.lanes.insert(lane)
     }
 
     /// What memory knows: `None` when it must be read, `Some(None)` when there is no such lane.
@@ -126,18 +127,27 @@ impl Tails {
     pub(crate) fn missing<'k>(&self, shard: Shard, keys: impl Iterator<Item = &'k Key>) -> Option<Missing> {
         let index = self.index.as_ref()?;
         let missing = keys.filter(|key| self.in_memory(shard, key.bytes()).is_none());
-        let keys: Vec<Key> = missing.map(Key::detached).collect();
+        let mut keys: Vec<Key> = missing.map(Key::detached).collect();
+        keys.sort_unstable_by(|a, b| a.bytes().cmp(b.bytes()));
+        keys.dedup();
         (!keys.is_empty()).then(|| Missing { shard, keys, index: Arc::clone(index), epoch: self.epoch })
+    }
+
+    /// Whether no checkpoint has passed since these were looked up.
+    pub(crate) fn are_of_now(&self, found: &FoundTails) -> bool {
+        found.epoch == self.epoch
     }
 
     /// Keeps looked-up tails, unless a checkpoint has passed since or memory has a newer one.
     pub(crate) fn warm(&mut self, found: FoundTails) {
-        if found.epoch != self.epoch {
+        if !self.are_of_now(&found) {
             return;
         }
+        // For all of them before the first: none may go again before it was needed.
+        found.tails.iter().for_each(|_| self.make_room());
         for (key, tail) in found.tails {
             if self.lanes.find(found.shard, key.bytes()).is_none() {
-                self.insert(Lane { shard: found.shard, key, tail, changed: 0, wanted: true });
+                self.lanes.insert(Lane { shard: found.shard, key, tail, changed: 0, wanted: true });
             }
         }
     }
@@ -283,6 +293,11 @@ pub(crate) struct FoundTails {
 }
 
 impl Missing {
+    /// The keys alone: they do not keep an index alive.
+    pub(crate) fn into_keys(self) -> Vec<Key> {
+        self.keys
+    }
+
     /// Reads them; slow, so not under the lock of the state.
     pub(crate) fn look_up(self) -> Result<FoundTails> {
         let Self { shard, keys, index, epoch } = self;

@@ -1,8 +1,11 @@
 //! Lanes in memory, each with its end, found by the hash of their key.
 //!
-//! Looked at and changed under the state's lock, so nothing here ever moves or copies all of it: memory grows by one
-//! block of lanes or by one of many small tables at a time.
+//! Looked at and changed under the state's lock, so nothing here ever moves or copies all lanes: memory grows by one
+//! block of them or by one of many small tables at a time. New lanes take the lowest places, so that after a burst the
+//! last blocks become empty and are given back.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::hash::{BuildHasher, Hash};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -14,8 +17,10 @@ use crate::machine::Tail;
 const BLOCK: usize = 1 << 10;
 /// Tables over which the lanes are spread: with a million lanes each has a thousand.
 const TABLE_BITS: u32 = 10;
-/// How many lanes a new one looks at, when there are too many, for one to put in the place of.
+/// How many lanes a change looks at, when there are too many, for one to forget.
 const LOOKS: usize = 4;
+/// How many places without a lane it passes over meanwhile.
+const PASSED: usize = 64;
 
 /// Where a lane lies, as long as it is in memory.
 pub(crate) type Place = u32;
@@ -40,11 +45,22 @@ struct Entry {
     place: Place,
 }
 
+/// So many places for lanes in a row.
+#[derive(Debug, Default)]
+struct Block {
+    /// All of them, or none while there is no lane in the block.
+    places: Vec<Option<Lane>>,
+    lanes: usize,
+}
+
 /// All lanes in memory.
 #[derive(Debug)]
 pub(super) struct Lanes {
-    blocks: Vec<Vec<Option<Lane>>>,
-    free: Vec<Place>,
+    blocks: Vec<Block>,
+    /// The places that were given back, lowest first.
+    free: BinaryHeap<Reverse<Place>>,
+    /// The first place that was never used.
+    next: usize,
     tables: Vec<HashTable<Entry>>,
     hasher: DefaultHashBuilder,
     len: usize,
@@ -56,7 +72,8 @@ impl Lanes {
     pub(super) fn new() -> Self {
         Self {
             blocks: Vec::new(),
-            free: Vec::new(),
+            free: BinaryHeap::new(),
+            next: 0,
             tables: (0..1 << TABLE_BITS).map(|_| HashTable::new()).collect(),
             hasher: DefaultHashBuilder::default(),
             len: 0,
@@ -69,14 +86,20 @@ impl Lanes {
         self.len
     }
 
+    /// How many blocks take memory.
+    #[cfg(test)]
+    pub(super) fn blocks_len(&self) -> usize {
+        self.blocks.iter().filter(|block| block.lanes > 0).count()
+    }
+
     pub(super) fn get(&self, place: Place) -> Option<&Lane> {
         let (block, at) = split(place as usize);
-        self.blocks.get(block)?.get(at)?.as_ref()
+        self.blocks.get(block)?.places.get(at)?.as_ref()
     }
 
     pub(super) fn get_mut(&mut self, place: Place) -> Option<&mut Lane> {
         let (block, at) = split(place as usize);
-        self.blocks.get_mut(block)?.get_mut(at)?.as_mut()
+        self.blocks.get_mut(block)?.places.get_mut(at)?.as_mut()
     }
 
     /// Where this lane is, if it is in memory.
@@ -92,56 +115,61 @@ impl Lanes {
     /// Puts a lane into memory that is not there yet.
     pub(super) fn insert(&mut self, lane: Lane) -> Place {
         let hash = self.hash(lane.shard, lane.key.bytes());
-        let place = match self.free.pop() {
-            Some(place) => place,
-            None => self.next_place(),
-        };
+        let place = self.free_place();
         let (block, at) = split(place as usize);
-        self.blocks[block][at] = Some(lane);
+        let block = &mut self.blocks[block];
+        if block.places.is_empty() {
+            block.places.resize_with(BLOCK, || None);
+        }
+        block.places[at] = Some(lane);
+        block.lanes += 1;
         let entry = Entry { hash, place };
         self.tables[table_of(hash)].insert_unique(spread(hash), entry, |entry| spread(entry.hash));
         self.len += 1;
         place
     }
 
-    /// The place behind all others.
-    fn next_place(&mut self) -> Place {
-        if self.blocks.last().is_none_or(|block| block.len() == BLOCK) {
-            self.blocks.push(Vec::with_capacity(BLOCK));
+    /// The lowest place without a lane.
+    fn free_place(&mut self) -> Place {
+        if let Some(Reverse(place)) = self.free.pop() {
+            return place;
         }
-        let before = (self.blocks.len() - 1) * BLOCK;
-        let block = self.blocks.last_mut().expect("one was pushed if there was none");
-        block.push(None);
-        Place::try_from(before + block.len() - 1).expect("so many lanes fit into no memory")
+        if self.next == self.blocks.len() * BLOCK {
+            self.blocks.push(Block::default());
+        }
+        self.next += 1;
+        Place::try_from(self.next - 1).expect("so many lanes fit into no memory")
     }
 
-    /// Makes room when there are so many lanes: forgets some that changed in none of the intervals after `stored` and that
+    /// Makes room when there are too many lanes: forgets some that changed in none of the intervals after `stored` and that
     /// nobody wanted for a round of the hand. Answers whether it forgot any.
     pub(super) fn make_room(&mut self, len_max: usize, stored: u32) -> bool {
-        let mut forgot = false;
-        for _ in 0..LOOKS {
-            if self.len < len_max {
-                break;
-            }
+        let (mut forgot, mut looks, mut passed) = (false, 0, 0);
+        while self.len > len_max && looks < LOOKS && passed < PASSED {
             let hand = self.step();
             match self.get_mut(hand) {
+                None => {
+                    passed += 1;
+                    continue;
+                }
                 Some(lane) if lane.changed > stored => {}
                 Some(lane) if lane.wanted => lane.wanted = false,
                 Some(_) => {
                     self.remove(hand);
                     forgot = true;
                 }
-                None => {}
             }
+            looks += 1;
         }
         forgot
     }
 
-    /// Moves the hand to the next place.
+    /// Moves the hand to the next place, past the rest of a block without lanes.
     fn step(&mut self) -> Place {
-        self.hand += 1;
-        let (block, at) = split(self.hand);
-        if self.blocks.get(block).is_none_or(|block| at >= block.len()) {
+        let (block, _) = split(self.hand);
+        let is_empty = self.blocks.get(block).is_none_or(|block| block.lanes == 0);
+        self.hand = if is_empty { (block + 1) * BLOCK } else { self.hand + 1 };
+        if self.hand >= self.next {
             self.hand = 0;
         }
         Place::try_from(self.hand).expect("it is the place of a lane")
@@ -149,13 +177,18 @@ impl Lanes {
 
     fn remove(&mut self, place: Place) {
         let (block, at) = split(place as usize);
-        let Some(lane) = self.blocks[block][at].take() else { return };
+        let block = &mut self.blocks[block];
+        let Some(lane) = block.places[at].take() else { return };
+        block.lanes -= 1;
+        if block.lanes == 0 {
+            block.places = Vec::new();
+        }
         let hash = self.hash(lane.shard, lane.key.bytes());
         let found = self.tables[table_of(hash)].find_entry(spread(hash), |entry| entry.place == place);
         if let Ok(entry) = found {
             entry.remove();
         }
-        self.free.push(place);
+        self.free.push(Reverse(place));
         self.len -= 1;
     }
 

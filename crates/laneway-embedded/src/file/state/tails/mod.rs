@@ -15,6 +15,6 @@ mod stored;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use all::{ChangedLanes, Tails};
+pub(crate) use all::{ChangedLanes, FoundTails, Missing, Tails};
 pub(crate) use stored::shard_prefix;
 pub(super) use stored::{decode_parts, encode, parse_shard};

@@ -124,6 +124,39 @@ fn memory_holds_no_more_lanes_than_it_may_and_must() {
 }
 
 #[test]
+fn memory_of_a_burst_is_given_back() {
+    const MAX: usize = 4_096;
+    let (mut tails, index) = new_tails(MAX);
+    let key = |number: u32| Key::new(format!("{number}")).unwrap();
+    let some =
+        |tails: &mut Tails| (0..1_000).for_each(|number| tails.set(shard(0), &key(number), Some(tail(1))));
+    (0..100_000).for_each(|number| tails.set(shard(0), &key(number), Some(tail(1))));
+    assert_eq!(tails.lanes.len(), 100_000, "the index has none of them");
+    checkpoint(&mut tails, &index);
+    // Only lanes that are in memory change from here on.
+    for _ in 0..200 {
+        some(&mut tails);
+        checkpoint(&mut tails, &index);
+    }
+    assert!(tails.lanes.len() <= MAX, "{}", tails.lanes.len());
+    assert!(tails.lanes.blocks_len() <= 8, "{} blocks", tails.lanes.blocks_len());
+}
+
+#[test]
+fn tails_that_were_looked_up_together_stay_until_they_are_needed() {
+    let (mut tails, index) = new_tails(10);
+    let keys: Vec<Key> = (0..1_000_u32).map(|number| Key::new(format!("{number}")).unwrap()).collect();
+    keys.iter().for_each(|key| tails.set(shard(0), key, Some(tail(1))));
+    checkpoint(&mut tails, &index);
+    for number in (0..u8::MAX).cycle().take(2_000) {
+        tails.set(shard(1), &key(number), Some(tail(2)));
+    }
+    let missing = tails.missing(shard(0), keys.iter()).expect("most are in the index alone");
+    tails.warm(missing.look_up().unwrap());
+    assert!(tails.missing(shard(0), keys.iter()).is_none());
+}
+
+#[test]
 fn lanes_that_are_wanted_again_stay_in_memory() {
     let (mut tails, index) = new_tails(200);
     let often: Vec<Key> = (0..50_u32).map(|number| Key::new(format!("often-{number}")).unwrap()).collect();
