@@ -89,7 +89,7 @@ impl Lanes {
     /// How many blocks take memory.
     #[cfg(test)]
     pub(super) fn blocks_len(&self) -> usize {
-        self.blocks.iter().filter(|block| block.lanes > 0).count()
+        self.blocks.iter().filter(|block| !block.places.is_empty()).count()
     }
 
     pub(super) fn get(&self, place: Place) -> Option<&Lane> {
